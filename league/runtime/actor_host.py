@@ -191,7 +191,8 @@ class ActorHost:
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
     ) -> dict[str, Policy]:
         names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
-        return {name: self._policy(name, frozen, learners) for name in names}
+        held = {name: self._frozen_policy(name, frozen) for name in names if name in self._frozen}
+        return {name: held[name] if name in held else self._policy(name, frozen, learners) for name in names}
 
     def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> Policy:
         if name in frozen or name in self._frozen or is_bot(name):

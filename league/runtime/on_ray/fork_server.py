@@ -5,13 +5,14 @@ shares what was imported for as long as nobody writes to it. A raylet starts `wo
 worker; that hands its arguments, environment and files to this server, over a socket in the closed folder of the run.
 
 The server has one thread and never touches a GPU, for a fork copies neither threads nor the state of a driver. It ends
-when the daemon's end of its standard input closes. Should it end before, so do the hosts that it has forked, as Ray's
-workers do whose raylet has ended. The next ones are started as Ray starts them.
+when the daemon's end of its standard input closes. The kernel ends what it has forked with it: hosts without it would
+not be below the daemon, where their processor time counts. The next ones are started as Ray starts them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -31,6 +32,9 @@ ANY_JOB = "ffffffff"
 
 OOM_SCORE = "1000"
 """As Ray marks its workers: where memory runs out, the kernel ends these before the daemon."""
+
+PR_SET_PDEATHSIG = 1
+"""Linux's number of the request to be sent a signal once one's parent has ended."""
 
 REQUEST_S = 10.0
 """Longest wait for a request to be whole; its sender has it ready."""
@@ -102,8 +106,11 @@ class Request:
         for file in self.files:
             os.close(file)
 
-    def become(self) -> None:
-        """Run the program in this process, to its end."""
+    def become(self, server: int) -> None:
+        """Run the program in this process, to its end or that of the process `server`."""
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != server:
+            return
         os.setpgid(0, 0)  # a raylet ends a worker's whole group with it
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for target, file in enumerate(self.files):
@@ -176,10 +183,11 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # else the first collection in a forked process would write to all that it shares
+    server = os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         request = serve(listener)
     if request is not None:
-        request.become()
+        request.become(server)
 
 
 if __name__ == "__main__":

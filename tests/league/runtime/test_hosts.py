@@ -40,6 +40,7 @@ class Table:
         return self.weights(player)
 
     def weights(self, player: str) -> Weights:
+        assert "-s" not in player, "learners hold players, not their snapshots"
         return weights_of(self._setup, seed=self.version, version=self.version)
 
     def unrolls(self) -> list[tuple[ChunkHeader, Unrolls]]:
@@ -141,6 +142,18 @@ def test_only_so_many_frozen_networks_are_kept(monkeypatch: pytest.MonkeyPatch) 
         host.play(lease_of(*paired("main-0", name), steps=2), frozen=frozen, learners=table)
     wanted = tuple(Assignment((name, name), (False, False), 1.0) for name in ("a-s0", "a-s1", "a-s2"))
     assert host.missing(wanted) == ["a-s1"]
+
+
+@pytest.mark.parametrize("maximum", [1, 2])
+def test_what_a_lease_needs_makes_no_room_for_what_else_it_needs(monkeypatch: pytest.MonkeyPatch, maximum: int) -> None:
+    monkeypatch.setattr(actor_host_module, "MAX_FROZEN", maximum)
+    setup = setup_of()
+    host, table = actor(setup), Table(setup)
+    weights = {name: weights_of(setup, seed=1) for name in ("a-s0", "a-s1", "a-s2")}
+    for first, second in (("a-s0", "a-s1"), ("a-s2", "a-s0"), ("a-s1", "a-s0"), ("a-s1", "a-s2")):
+        assignments = tuple(Assignment(("main-0", name), (True, False), 0.5) for name in (first, second))
+        missing = {name: weights[name] for name in host.missing(assignments) if name in weights}
+        assert host.play(lease_of(*assignments, steps=20), frozen=missing, learners=table).outcomes
 
 
 def test_a_loaded_actor_host_continues_as_the_saved_one() -> None:

@@ -113,6 +113,19 @@ def test_without_a_server_a_worker_starts_as_ray_starts_it(tmp_path: Path) -> No
     assert not errors
 
 
+def test_what_it_has_forked_ends_with_it(tmp_path: Path) -> None:
+    server = ForkServer(tmp_path)
+    environment = server.listen()
+    server.start(os.getpid())
+    with request(environment, "wait", folder=tmp_path) as asker:
+        assert asker.stdout is not None
+        forked = json.loads(asker.stdout.readline())["process"]
+        asker.wait()
+        assert start_ticks(forked)
+        server.close()
+        wait_until(lambda: not start_ticks(forked), "its end")
+
+
 DAEMON = """
 import os, sys
 from pathlib import Path
