@@ -22,10 +22,12 @@ from envs.protocol import EnvConfig, Turn
 
 DEAR = f"{__name__}:make_dear"
 CROWDED = f"{__name__}:make_crowded"
+DELAYED = f"{__name__}:make_delayed"
 PAID = f"{__name__}:make_paid"
 made: list[float] = []
 clock_s = [0.0]
 waited_s = [0.0]
+delayed: set[int] = set()
 
 
 class Dear(gymnasium.Env[np.ndarray, int]):
@@ -107,6 +109,34 @@ def test_a_dear_game_is_made_once_and_left_in_time() -> None:
     assert found.costs is not None
     assert found.costs.make_s == 5.0
     assert found.costs.game_s == 0.5
+
+
+class Delayed(Dear):
+    """Made in a hundredth of a second; whoever makes it as often as `delayed` says waits for a disk, for a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        clock_s[0] += 0.01 - 5.0
+        waited_s[0] += float(len(made) in delayed)
+
+
+def make_delayed() -> Delayed:
+    return Delayed()
+
+
+@pytest.mark.parametrize("waits", [{1}, {2}, {1, 2, 3}, {1, 7}])
+def test_a_wait_for_a_disk_is_no_cost_of_making_a_game(waits: set[int]) -> None:
+    admit([DELAYED])
+    made.clear()
+    delayed.clear()
+    delayed.update(waits)
+    clock_s[0] = waited_s[0] = 0.0
+    clocks = Clocks(lambda: clock_s[0] + waited_s[0], lambda: clock_s[0], lambda: int(waited_s[0]), lambda: WORK_S)
+    found = facts_of(EnvConfig(DELAYED), seconds=12.0, clocks=clocks)
+    assert found.costs is not None
+    assert found.costs.make_s == pytest.approx(0.01)
+    assert found.costs.game_s == pytest.approx(0.5)
+    assert len(made) > 8
 
 
 def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_wall() -> None:
