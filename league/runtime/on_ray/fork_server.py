@@ -119,7 +119,8 @@ class Request:
         os.environ.clear()
         os.environ.update(self.environment)
         os.chdir(self.folder)
-        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+        with contextlib.suppress(OSError):  # some containers cannot write there
+            Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
         sys.argv = self.command
         runpy.run_path(self.command[0], run_name="__main__")
 
