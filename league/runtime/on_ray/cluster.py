@@ -115,6 +115,7 @@ class Cluster:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
             self.folder = Path(tempfile.gettempdir()) / stem
         self._fork_server: ForkServer | None = None
+        self._has_begun = False
 
     def start(self) -> None:
         """Connect.
@@ -132,10 +133,10 @@ class Cluster:
             self._connect()
 
     def close(self) -> None:
-        """Disconnect, and end a Ray of our own; may be called twice."""
+        """Disconnect, and end a Ray of our own; may be called twice, and before the start."""
         import ray
 
-        if ray.is_initialized():
+        if self._has_begun and ray.is_initialized():
             ray.shutdown()
         if self._fork_server is not None:
             self._fork_server.close()
@@ -179,6 +180,7 @@ class Cluster:
         if sys.platform == "linux":  # elsewhere what was imported may have started threads
             self._fork_server = ForkServer(self.folder)
         with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server):
+            self._has_begun = True
             ray.init(
                 address="local",
                 num_cpus=self._num_hosts,
@@ -212,6 +214,7 @@ class Cluster:
         try:
             with tempfile.TemporaryDirectory(prefix="lgs-") as copies:
                 env = runtime_env(self._own_names, Path(copies), os.environ)
+                self._has_begun = True
                 ray.init(address=address, runtime_env=env, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RayUnreachable(address, f"{_last_line(str(error))}; the token may be missing or wrong") from error
