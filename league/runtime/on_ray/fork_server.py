@@ -178,6 +178,8 @@ def _fork() -> int:
 def main() -> None:
     """Import, then serve. Arguments: the number of the listening socket; the folder, by which the reaper knows us."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects what has ended
+    import numpy.random  # noqa: F401
+    import ray._common.pydantic_compat
     import ray._private.workers.default_worker  # noqa: F401
 
     import league.runtime.on_ray.host_processes  # noqa: F401
