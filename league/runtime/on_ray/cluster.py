@@ -8,10 +8,12 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,7 +181,7 @@ class Cluster:
         self.folder.mkdir(mode=0o700)
         if sys.platform == "linux":  # elsewhere what was imported may have started threads
             self._fork_server = ForkServer(self.folder)
-        with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server):
+        with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server), _own_signals():
             self._has_begun = True
             ray.init(
                 address="local",
@@ -212,7 +214,7 @@ class Cluster:
                 " (`--allow-tokenless` of a tournament)."
             )
         try:
-            with tempfile.TemporaryDirectory(prefix="lgs-") as copies:
+            with tempfile.TemporaryDirectory(prefix="lgs-") as copies, _own_signals():
                 env = runtime_env(self._own_names, Path(copies), os.environ)
                 self._has_begun = True
                 ray.init(address=address, runtime_env=env, log_to_driver=False, logging_level="CRITICAL")
@@ -351,6 +353,38 @@ def _forked_workers(server: ForkServer | None) -> Iterator[None]:
         yield
     finally:
         Node.start_raylet = start_raylet
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray takes none of our signals as it starts: a stop that came then broke it off, and ended this process by abort.
+
+    It sets a handler in Python, and one in C++ while it connects. Until that is undone signals wait.
+    """
+    import ray._private.utils
+    from ray._private import worker
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    set_handler, connect = ray._private.utils.set_sigterm_handler, worker.connect
+
+    def connect_unheard(*rest: Any, **options: Any) -> None:
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)
+        try:
+            connect(*rest, **options)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    ray._private.utils.set_sigterm_handler = lambda handler: None
+    worker.connect = connect_unheard
+    try:
+        yield
+    finally:
+        ray._private.utils.set_sigterm_handler, worker.connect = set_handler, connect
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ not be below the daemon, where their processor time counts. The next ones are st
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -25,6 +24,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from league.child_process import end_with_parent
 from league.runtime.on_ray.worker_request import ADDRESS, LENGTH_BYTES
 
 ANY_JOB = "ffffffff"
@@ -32,9 +32,6 @@ ANY_JOB = "ffffffff"
 
 OOM_SCORE = "1000"
 """As Ray marks its workers: where memory runs out, the kernel ends these before the daemon."""
-
-PR_SET_PDEATHSIG = 1
-"""Linux's number of the request to be sent a signal once one's parent has ended."""
 
 REQUEST_S = 10.0
 """Longest wait for a request to be whole; its sender has it ready."""
@@ -108,7 +105,7 @@ class Request:
 
     def become(self, server: int) -> None:
         """Run the program in this process, to its end or that of the process `server`."""
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         if os.getppid() != server:
             return
         os.setpgid(0, 0)  # a raylet ends a worker's whole group with it

@@ -151,6 +151,38 @@ def test_nobody_else_can_enter_the_folder_of_our_own_ray(ray_cluster: Cluster) -
     assert sockets and max(len(str(path)) for path in sockets) < 108
 
 
+INTERRUPTED = """
+import os, signal, threading
+from league.runtime.on_ray.cluster import Cluster
+
+heard, has_started = [], threading.Event()
+signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+handler = signal.getsignal(signal.SIGTERM)
+
+def send():
+    while not has_started.wait(0.01):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+cluster = Cluster("local", num_hosts=1, object_store_mb=80)
+sender = threading.Thread(target=send)
+sender.start()
+cluster.start()
+has_started.set()
+sender.join()
+assert len(heard) > 10 and signal.getsignal(signal.SIGTERM) is handler
+heard.clear()
+os.kill(os.getpid(), signal.SIGTERM)
+assert heard == [signal.SIGTERM]
+cluster.close()
+assert not cluster.folder.exists()
+"""
+
+
+def test_signals_that_come_while_ray_starts_are_ours() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 HEAD = """
 import ray, sys
 ray.init(address="local", num_cpus=1, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False,
