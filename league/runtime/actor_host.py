@@ -191,6 +191,7 @@ class ActorHost:
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
     ) -> dict[str, Policy]:
         names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
+        # first what is held: else one of them could make room for another
         held = {name: self._frozen_policy(name, frozen) for name in names if name in self._frozen}
         return {name: held[name] if name in held else self._policy(name, frozen, learners) for name in names}
 

@@ -370,7 +370,8 @@ def _own_signals() -> Iterator[None]:
     set_handler, connect = ray._private.utils.set_sigterm_handler, worker.connect
 
     def connect_unheard(*rest: Any, **options: Any) -> None:
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not None}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)
         try:
             connect(*rest, **options)

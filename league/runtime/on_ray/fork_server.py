@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from league.child_process import end_with_parent
-from league.runtime.on_ray.worker_request import ADDRESS, LENGTH_BYTES
+from league.runtime.on_ray.worker_request import ADDRESS, LENGTH_BYTES, RAYLET
 
 ANY_JOB = "ffffffff"
 """Ray's id of the job of a worker that learns it with its first task."""
@@ -72,13 +72,15 @@ class ForkServer:
                 [sys.executable, "-P", "-m", __name__, str(listener.fileno()), f"--folder={self._address.parent}/"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                env={**os.environ, "RAY_RAYLET_PID": str(raylet), "RAY_JOB_ID": ANY_JOB},
+                env={**os.environ, RAYLET: str(raylet), "RAY_JOB_ID": ANY_JOB},
                 pass_fds=[listener.fileno()],
                 start_new_session=True,
             )
 
     def close(self) -> None:
         """End the server; may be called twice."""
+        if self._listener is not None:
+            self._listener.close()
         if self._process is not None:
             with self._process as process:
                 process.kill()
@@ -158,7 +160,7 @@ def _read(asker: socket.socket) -> Request | None:
             parts.append(part)
             left -= len(part)
         return Request(**json.loads(b"".join(parts)), files=files)
-    except (OSError, ValueError):
+    except (OSError, TypeError, ValueError):
         for file in files:
             os.close(file)
         return None
@@ -174,7 +176,6 @@ def _fork() -> int:
 
 def main() -> None:
     """Import, then serve. Arguments: the number of the listening socket; the folder, by which the reaper knows us."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects what has ended
     import numpy.random  # noqa: F401
     import ray._common.pydantic_compat
     import ray._private.workers.default_worker  # noqa: F401
@@ -183,6 +184,7 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # else the first collection in a forked process would write to all that it shares
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects what has ended
     server = os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         request = serve(listener)

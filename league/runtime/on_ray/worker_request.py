@@ -1,7 +1,7 @@
 """Asks the fork server for a worker process; a raylet runs it where it would run Ray's own `setup_worker`.
 
-Without a server, or once that has ended, it becomes what Ray would have started. It is run by path, and imports the
-standard library alone: it is the whole start of a host, beside a fork.
+Without a server, or once that has ended, it becomes what Ray would have started, unless the raylet has ended too. It is
+run by path, and imports the standard library alone: it is the whole start of a host, beside a fork.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ ADDRESS = "LEAGUE_FORK_SERVER"
 
 SETUP_WORKER = "LEAGUE_SETUP_WORKER"
 """The variable with the path of the script that Ray would have started."""
+
+RAYLET = "RAY_RAYLET_PID"
+"""The variable with the process id of the raylet."""
 
 LENGTH_BYTES = 4
 """Of the number before a request."""
@@ -54,7 +57,7 @@ def main(arguments: list[str]) -> None:
     """Become a worker, by a fork of the server or by itself."""
     address, setup_worker = os.environ.pop(ADDRESS), os.environ.pop(SETUP_WORKER)
     command = [argument for argument in arguments if not argument.startswith(SETUP_OPTIONS)]
-    if not ask(address, command):
+    if not ask(address, command) and os.getppid() == int(os.environ[RAYLET]):
         os.execv(sys.executable, [sys.executable, setup_worker, *arguments])
 
 

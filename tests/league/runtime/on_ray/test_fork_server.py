@@ -67,7 +67,14 @@ def request(
     options = ["--language=PYTHON", "--serialized-runtime-env-context={}"]
     return subprocess.Popen(
         [sys.executable, worker_request.__file__, str(path), *arguments, *options],
-        env={**os.environ, "ASKED_BY": "a test", worker_request.SETUP_WORKER: "", **environment, **more},
+        env={
+            **os.environ,
+            "ASKED_BY": "a test",
+            worker_request.RAYLET: str(os.getpid()),
+            worker_request.SETUP_WORKER: "",
+            **environment,
+            **more,
+        },
         cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -94,7 +101,7 @@ def test_it_forks_the_program_that_was_asked_for(served: dict[str, str], tmp_pat
 
 
 def test_a_request_that_breaks_off_costs_nothing_but_itself(served: dict[str, str], tmp_path: Path) -> None:
-    for sent in (b"", b"\0\0\0\7{", b"\0\0\0\1{"):
+    for sent in (b"", b"\0\0\0\7{", b"\0\0\0\1{", b"\0\0\0\2{}", b"\0\0\0\0017"):
         with socket.socket(socket.AF_UNIX) as asker:
             asker.connect(served[worker_request.ADDRESS])
             asker.sendall(sent)
@@ -111,6 +118,8 @@ def test_without_a_server_a_worker_starts_as_ray_starts_it(tmp_path: Path) -> No
     assert arguments.split()[1:] == ["--a=1", "--language=PYTHON", "--serialized-runtime-env-context={}"]
     assert worker_request.ADDRESS not in names
     assert not errors
+    orphan = request({**gone, worker_request.RAYLET: "1"}, folder=tmp_path)
+    assert orphan.communicate(timeout=60) == ("", ""), "with its raylet dead it starts nothing"
 
 
 def test_what_it_has_forked_ends_with_it(tmp_path: Path) -> None:
