@@ -9,22 +9,16 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def stop_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
-    """Gives the signals to `handle` for the body, and their handlers back after it.
-
-    Yields a function that takes the signals again, for after a library has set handlers of its own.
-    """
+def stop_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Gives the signals to `handle` for the body, and their handlers back after it."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
         del before[signal.SIGHUP]
 
-    def take() -> None:
-        for number in before:
-            signal.signal(number, handle)
-
-    take()
+    for number in before:
+        signal.signal(number, handle)
     try:
-        yield take
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

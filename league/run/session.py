@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 
@@ -138,11 +138,10 @@ def _train(
         )
         with (
             heartbeat.failure_noted(),
-            _drained_by_signals(daemon, console) as take_signals,
+            _drained_by_signals(daemon, console),
             _doors(folder, operator, config, console),
         ):
             runtime.start()
-            take_signals()  # Ray has set handlers of its own
             reason = run_and_keep(daemon, league)
         _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
@@ -179,11 +178,8 @@ def _policy_store(
 
 
 @contextlib.contextmanager
-def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[Callable[[], None]]:
-    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once.
-
-    Yields a function that takes the signals again, see `stop_signals`.
-    """
+def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
+    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if daemon.stop_requested:
@@ -191,8 +187,8 @@ def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[Callabl
         daemon.stop_requested = True
         console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
 
-    with stop_signals(handle) as take:
-        yield take
+    with stop_signals(handle):
+        yield
 
 
 @contextlib.contextmanager
