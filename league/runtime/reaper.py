@@ -4,6 +4,9 @@ A daemon that is killed outright cannot clean up, and some of Ray's helpers outl
 list of the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a
 moment to leave by themselves. Then it ends the rest. So it does with all that name Ray's folder, for one may have been
 born since the last look, and its parent be dead. It removes the folder and ends too.
+
+What ran below the daemon before the reaper is somebody else's, with all that it starts: training may be called from a
+program with children of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 LOOK_S = 0.5
 """Time between two looks at the daemon's processes."""
@@ -44,9 +49,10 @@ class Reaper:
 
     def start(self) -> None:
         """Start the process, in a session of its own so that a Ctrl-C on the terminal does not reach it."""
+        others = ",".join(f"{pid}:{start}" for pid, start in descendants(os.getpid()).items())
         folder = [] if self._folder is None else [str(self._folder)]
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-E", str(Path(__file__).absolute()), str(os.getpid()), *folder],
+            [sys.executable, "-S", "-E", str(Path(__file__).absolute()), str(os.getpid()), others, *folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -64,12 +70,16 @@ class Reaper:
         self._process = None
 
 
-def descendants(root: int) -> dict[int, int]:
-    """Process id -> start time (kernel ticks) of every process below `root`; empty where there is no /proc."""
+def descendants(root: int, *, without: Mapping[int, int] = MappingProxyType({})) -> dict[int, int]:
+    """Process id -> start time (kernel ticks) of every process below `root`; empty where there is no /proc.
+
+    Args:
+      without: such processes that are left out, with all that is below them.
+    """
     parents, starts = {}, {}
     for pid in _every_process():
         stat = _stat(pid)
-        if stat is not None:
+        if stat is not None and stat[1] != without.get(pid):
             parents[pid], starts[pid] = stat
     below: dict[int, int] = {}
     frontier = {root}
@@ -138,13 +148,17 @@ def _wait_gone(processes: dict[int, int], timeout_s: float) -> dict[int, int]:
     return left
 
 
-def _watch(daemon: int) -> dict[int, int]:
-    """Look at the daemon's processes until its end of the pipe closes; returns those still known then."""
+def _watch(daemon: int, others: Mapping[int, int]) -> dict[int, int]:
+    """Look at the daemon's processes until its end of the pipe closes; returns those still known then.
+
+    Args:
+      others: processes below the daemon that are somebody else's.
+    """
     processes: dict[int, int] = {}
     while True:
         closed, _, _ = select.select([sys.stdin], [], [], LOOK_S)
         processes = _alive(processes)
-        below = descendants(daemon)
+        below = descendants(daemon, without=others)
         below.pop(os.getpid(), None)
         processes.update(below)
         if closed:
@@ -152,11 +166,15 @@ def _watch(daemon: int) -> dict[int, int]:
 
 
 def main() -> None:
-    """Watch, then end what is left and remove the folder. Arguments: the daemon's process id, the folder or nothing."""
+    """Watch, then end what is left and remove the folder.
+
+    Arguments: the daemon's process id; "id:start time" of each process that ran below it before; the folder or nothing.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    processes = _watch(int(sys.argv[1]))
-    folders = sys.argv[2:]
+    others = {int(pid): int(start) for pid, start in (other.split(":") for other in sys.argv[2].split(",") if other)}
+    processes = _watch(int(sys.argv[1]), others)
+    folders = sys.argv[3:]
     left = _wait_gone(processes, GRACE_S)
     for pid in list(left):
         left.update(descendants(pid))

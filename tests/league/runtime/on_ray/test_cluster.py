@@ -22,7 +22,7 @@ from league.chaos.plan import FORK_SERVER
 from league.chaos.plan import HEAD as HEAD_OF_RAY
 from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.on_ray.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
-from league.runtime.reaper import descendants
+from league.runtime.reaper import Reaper, descendants
 from league.store.lock import start_ticks
 from tests.league.commands import ROOT, wait_until
 
@@ -256,6 +256,25 @@ def test_a_process_of_the_folder_that_no_look_saw_is_ended_and_a_reader_of_its_l
         for process in (unseen, reader, daemon):
             process.kill()
             process.wait()
+
+
+def test_what_ran_before_the_reaper_is_somebody_elses_with_all_below_it() -> None:
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+    parent = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, *sleep], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        below = int(other.stdout.readline())
+        reaper = Reaper(None)
+        reaper.start()
+        with subprocess.Popen(sleep) as child:
+            reaper.close()
+            assert child.wait(timeout=10) == -signal.SIGKILL
+        assert other.poll() is None
+        assert start_ticks(below)
+        os.kill(below, signal.SIGKILL)
+        other.communicate(b"\n", timeout=30)
 
 
 def _reaper_has_looked(daemon: int, orphan: int) -> bool:

@@ -22,7 +22,10 @@ from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import wait_until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hosts are forked on Linux alone")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="hosts are forked on Linux alone"),
+    pytest.mark.xdist_group("ray"),
+]
 
 PROGRAM = """
 import json, os, sys, threading
