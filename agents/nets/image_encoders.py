@@ -7,6 +7,7 @@ convolutions.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ from envs.protocol import ArraySpec
 PICTURE_RANK = 3
 LARGE_SIDE = 96
 """Height or width in pixels beyond which strided convolutions see averages over blocks of pixels."""
+CACHED_PICTURES = 8
 STRIDED = ((8, 4), (4, 2), (3, 1))
 """Kernel and stride of each strided layer."""
 
@@ -86,15 +88,42 @@ class StridedStage(nn.Module):
 class BlockMeans(nn.Module):
     """Means over square blocks of pixels, as many to a side as bring both sides to `LARGE_SIDE` at most."""
 
+    pixels: Tensor
+    """In each block [1, h, w, 1]; fewer in those at the end."""
+
     def __init__(self, height: int, width: int) -> None:
         super().__init__()
-        self.side = -(-max(height, width) // LARGE_SIDE)
+        side = -(-max(height, width) // LARGE_SIDE)
+        self.side = side
+        self._missing = (0, 0, 0, -width % side, 0, -height % side)
+        pixels = _block_sums(torch.ones(1, height, width, 1), side, self._missing)
+        self.register_buffer("pixels", pixels, persistent=False)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """[N, C, H, W] -> [N, C, ceil(H / side), ceil(W / side)]."""
+        """[N, H, W, C] -> [N, ceil(H / side), ceil(W / side), C] float32; as it is where both sides are small."""
         if self.side == 1:
             return pictures
-        return nn.functional.avg_pool2d(pictures, self.side, ceil_mode=True, count_include_pad=False)
+        # On a CPU in pieces that stay in its cache. Pooling of every pixel as a float takes 4 to 6 times as long.
+        pieces = torch.split(pictures, CACHED_PICTURES) if pictures.device.type == "cpu" else (pictures,)
+        means = [_block_sums(piece, self.side, self._missing) / self.pixels for piece in pieces]
+        return means[0] if len(means) == 1 else torch.cat(means)
+
+
+def _block_sums(pictures: Tensor, side: int, missing: tuple[int, ...]) -> Tensor:
+    """Sums of [N, H, W, C] over blocks, with `missing` rows and columns of zeros at the end.
+
+    Those of bytes are whole numbers, in the narrowest type that holds them.
+    """
+    dtype = pictures.dtype
+    if dtype == torch.uint8:
+        dtype = torch.int16 if 255 * side**2 <= torch.iinfo(torch.int16).max else torch.int32
+    sums = nn.functional.pad(pictures, missing)
+    for axis in (1, 2):
+        first, *others = torch.unbind(sums.reshape(*sums.shape[:axis], -1, side, *sums.shape[axis + 1 :]), axis + 1)
+        sums = first.to(dtype, copy=True)
+        for other in others:
+            sums += other
+    return sums
 
 
 class PictureInput(nn.Module):
@@ -107,6 +136,7 @@ class PictureInput(nn.Module):
         *,
         relu: bool,
         scaling: str,
+        averages_large: bool = False,
     ) -> None:
         super().__init__()
         pictures = {name: spec for name, spec in observations.items() if len(spec.shape) == PICTURE_RANK}
@@ -115,14 +145,17 @@ class PictureInput(nn.Module):
             raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
         # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.
         self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
+        self.means = nn.ModuleList(
+            BlockMeans(*spec.shape[:2]) if averages_large else nn.Identity() for spec in pictures.values()
+        )
         self.stages = nn.ModuleList(make_stages(spec.shape) for spec in pictures.values())
         numbers = {name: spec for name, spec in observations.items() if name not in pictures}
         self.rest = FlattenFields(numbers, scaling=scaling)
         self.relu = relu
         with torch.no_grad():
             sizes = [
-                stages(torch.zeros(1, spec.shape[2], *spec.shape[:2])).numel()
-                for stages, spec in zip(self.stages, pictures.values(), strict=True)
+                stages(means(torch.zeros(1, *spec.shape)).permute(0, 3, 1, 2)).numel()
+                for means, stages, spec in zip(self.means, self.stages, pictures.values(), strict=True)
             ]
         self.num_features = sum(sizes) + self.rest.num_features
 
@@ -130,10 +163,10 @@ class PictureInput(nn.Module):
         """Features [..., D] of observation fields [..., *shape]."""
         dtype = compute_dtype(next(self.parameters()))
         features = []
-        for (name, scale), stages in zip(self.pictures, self.stages, strict=True):
+        for (name, scale), means, stages in zip(self.pictures, self.means, self.stages, strict=True):
             pictures = obs[name]
             leading = pictures.shape[:-PICTURE_RANK]
-            rows = pictures.flatten(0, -PICTURE_RANK - 1).permute(0, 3, 1, 2).to(dtype)
+            rows = means(pictures.flatten(0, -PICTURE_RANK - 1)).permute(0, 3, 1, 2).to(dtype)
             planes: Tensor = stages(rows if scale == 1.0 else rows * scale)
             features.append((torch.relu(planes) if self.relu else planes).reshape(*leading, -1))
         if self.rest.num_features:
@@ -173,11 +206,11 @@ def build_nature_cnn(
         layers = (
             StridedStage(pair, form, config.activation, generator) for pair, form in zip(widths, forms, strict=False)
         )
-        return nn.Sequential(BlockMeans(*shape[:2]), *layers)
+        # from 1, as the weights of earlier runs name them
+        return nn.Sequential(OrderedDict((str(number), layer) for number, layer in enumerate(layers, 1)))
 
-    return _encoder(
-        PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling), config, generator
-    )
+    pictures = PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling, averages_large=True)
+    return _encoder(pictures, config, generator)
 
 
 def build_impala_resnet(

@@ -74,7 +74,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[n
         return flags
     if dtype.kind == "f":
         return rng.normal(size=shape).astype(dtype)
-    return rng.integers(0, 2, shape).astype(dtype)
+    return rng.integers(0, 2, shape, dtype)  # the type at once: numbers of 8 bytes would take eight times as long
 
 
 def _always_legal(actions: ActionSpec) -> list[int]:

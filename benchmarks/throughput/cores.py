@@ -32,7 +32,7 @@ from agents.learner.build import build_learner
 from agents.learner.config import PipelineConfig
 from agents.torch_runtime import prepare_process
 from benchmarks.report import Report
-from benchmarks.throughput.__main__ import NETWORK, WORKLOADS, config_of
+from benchmarks.throughput.__main__ import WORKLOADS, config_of
 from benchmarks.throughput.rate_window import Measured, measure_run
 from benchmarks.throughput.roofline import (
     FOREVER,
@@ -42,7 +42,6 @@ from benchmarks.throughput.roofline import (
     middle_of,
     ready_unrolls,
 )
-from envs.protocol import EnvConfig
 from envs.registry import make
 
 REQUIRED = 1.8
@@ -99,7 +98,7 @@ def measure_pieces(bench: Bench) -> dict[int, Pieces]:
     spec = make(bench.env, num_envs=1).spec
     learners = {
         number: build_learner(
-            spec, NETWORK, replace(config, pipeline=PipelineConfig(threads=number)), seed=0, dtype=torch.float32
+            spec, bench.network, replace(config, pipeline=PipelineConfig(threads=number)), seed=0, dtype=torch.float32
         )
         for number in PIECES
     }
@@ -140,7 +139,7 @@ def settings_of(env: str, *, threads: int) -> dict[str, object]:
 
 def speed_by_clock(run: Measured, parts: RunParts) -> float:
     """Speed of a run, as a fraction of that of one core on which one player learns from the same share."""
-    return run.env_steps / run.seconds / parts.plies(run.learnt_fraction)
+    return run.env_steps / run.seconds / parts.plies(run.learnt_per_ply)
 
 
 def add_runs(report: Report, env: str, runs: dict[int, list[Measured]], parts: RunParts, *, load: float) -> None:
@@ -157,7 +156,7 @@ def add_runs(report: Report, env: str, runs: dict[int, list[Measured]], parts: R
             at_least=bound if threads == 2 else None,
         )
         per_core = [
-            two.per_core / parts.plies(two.learnt_fraction) / (one.per_core / parts.plies(one.learnt_fraction))
+            two.per_core / parts.plies(two.learnt_per_ply) / (one.per_core / parts.plies(one.learnt_per_ply))
             for two, one in pairs
         ]
         report.add(f"{name}, per core-second", statistics.median(per_core), "x")
@@ -188,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
     prepare_process()
     workload, load = WORKLOADS[given.env], os.getloadavg()[0]
-    bench = Bench(EnvConfig(given.env), NETWORK, workload.learner, workload.bound_envs, SECONDS_OF_PARTS)
+    bench = workload.bench(given.env, seconds=SECONDS_OF_PARTS)
     parts = middle_of(
         [measure_run_parts(bench, num_envs=workload.num_envs, dtype=torch.float32) for _ in range(given.rounds)]
     )

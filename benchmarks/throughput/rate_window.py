@@ -50,7 +50,7 @@ class Measured:
         return self.ray_core_seconds / self.core_seconds
 
     @property
-    def learnt_fraction(self) -> float:
+    def learnt_per_ply(self) -> float:
         """Decisions learnt from per ply."""
         return self.trained / self.env_steps
 

@@ -1,6 +1,7 @@
 """Lower bound of the cost of a ply: the env, the forward pass and the update, each alone at its best batch size.
 
-Beside it the cost of a ply of one player that meets nobody but itself, from its parts in the sizes of a run.
+Beside it the cost of a ply of one player that meets nobody but itself, from its parts in the sizes of a run. A ply is
+one env step of one game: where seats act at once it holds several decisions.
 
 Every rate is per second of this process's own CPU time, so that other work on the machine does not count.
 Shape letters: N games, R unrolls in a batch, T unroll length.
@@ -35,6 +36,9 @@ WARM_CALLS = 3
 FRESH_TURNS = 12
 """Random turns before a forward pass is timed, so that the boards are not empty."""
 
+PLIES_COUNTED = 200
+"""Of each game, in which decisions are counted."""
+
 ACTING_STEPS = 8
 """Of every game in one timed call."""
 
@@ -47,21 +51,27 @@ FOREVER = 1 << 30
 
 @dataclass(frozen=True)
 class Parts:
-    """Plies per core-second of each part alone; `update` counts decisions, one per ply where all seats learn."""
+    """Rates of the parts, each alone.
+
+    Fields:
+      env: plies per core-second. forward, update, codec: decisions per core-second.
+      decisions: in a ply.
+    """
 
     env: float
     forward: float
     update: float
     codec: float
+    decisions: float = 1.0
 
     @property
     def bound(self) -> float:
-        """Plies per core-second if every ply were learnt from and nothing else cost anything."""
-        return self.bound_learning(1.0)
+        """Plies per core-second if every decision were learnt from and nothing else cost anything."""
+        return self.bound_learning(self.decisions)
 
-    def bound_learning(self, learnt_fraction: float) -> float:
-        """The same where only a share of the plies is learnt from: a frozen opponent's are not."""
-        return 1.0 / (1.0 / self.env + 1.0 / self.forward + learnt_fraction / self.update)
+    def bound_learning(self, learnt: float) -> float:
+        """The same where so many decisions of a ply are learnt from: a frozen opponent's are not."""
+        return 1.0 / (1.0 / self.env + self.decisions / self.forward + learnt / self.update)
 
 
 @dataclass(frozen=True)
@@ -71,21 +81,23 @@ class RunParts:
     Fields:
       acting: plies per core-second of one network in all seats, nothing recorded. recording: the same, all recorded.
       update, codec: decisions per core-second, at the run's own batch.
+      decisions: in a ply.
     """
 
     acting: float
     recording: float
     update: float
     codec: float
+    decisions: float = 1.0
 
-    def plies(self, learnt_fraction: float) -> float:
-        """Plies per core-second where this share of them is recorded and learnt from, and nothing else is done.
+    def plies(self, learnt: float) -> float:
+        """Plies per core-second where so many decisions of each are recorded and learnt from, and nothing else is done.
 
         A run with opponents is held against this, not against the bound. Acting is further from its bound than the
         update is. So a run that learns from fewer plies would seem slow although its opponents cost nothing.
         """
-        learning = 1.0 / self.recording - 1.0 / self.acting + 1.0 / self.codec + 1.0 / self.update
-        return 1.0 / (1.0 / self.acting + learnt_fraction * learning)
+        recording = (1.0 / self.recording - 1.0 / self.acting) / self.decisions
+        return 1.0 / (1.0 / self.acting + learnt * (recording + 1.0 / self.codec + 1.0 / self.update))
 
 
 Rates = TypeVar("Rates", Parts, RunParts)
@@ -93,23 +105,31 @@ Rates = TypeVar("Rates", Parts, RunParts)
 
 @dataclass(frozen=True)
 class Bench:
-    """The settings of the timing. num_envs: batch sizes tried for env and forward; seconds: CPU time of each figure."""
+    """The settings of the timing.
+
+    Fields:
+      num_envs: batch sizes tried for env and forward.
+      seconds: CPU time of each figure.
+      update_rows: batch sizes tried for the update, unrolls.
+    """
 
     env: EnvConfig
     network: NetworkConfig
     learner: LearnerConfig
     num_envs: tuple[int, ...]
     seconds: float
+    update_rows: tuple[int, ...] = UPDATE_ROWS
 
 
 def measure_parts(bench: Bench, *, dtype: torch.dtype) -> Parts:
     """All parts, each at the best of its batch sizes. The caller has set torch to one thread."""
-    unrolls = ready_unrolls(bench, rows=max(UPDATE_ROWS))
+    unrolls = ready_unrolls(bench, rows=max(bench.update_rows))
     return Parts(
         env=max(env_rate(bench, num_envs=number) for number in bench.num_envs),
         forward=max(forward_rate(bench, num_envs=number, dtype=dtype) for number in bench.num_envs),
-        update=max(update_rate(bench, unrolls.rows(0, rows), dtype=dtype) for rows in UPDATE_ROWS),
+        update=max(update_rate(bench, unrolls.rows(0, rows), dtype=dtype) for rows in bench.update_rows),
         codec=codec_rate(bench, unrolls),
+        decisions=decisions_of_ply(bench),
     )
 
 
@@ -121,7 +141,20 @@ def measure_run_parts(bench: Bench, *, num_envs: int, dtype: torch.dtype) -> Run
         recording=acting_rate(bench, num_envs=num_envs, dtype=dtype, records=True),
         update=update_rate(bench, unrolls, dtype=dtype),
         codec=codec_rate(bench, unrolls),
+        decisions=decisions_of_ply(bench),
     )
+
+
+def decisions_of_ply(bench: Bench) -> float:
+    """Decisions in a ply of random play, on average."""
+    games = min(bench.num_envs)
+    env, rng = make(bench.env, num_envs=games), np.random.default_rng(0)
+    turn, decisions = env.reset(0), 0
+    for _ in range(PLIES_COUNTED):
+        decisions += len(turn.env_index)
+        turn = env.step(random_actions(env.spec, turn, rng))
+    env.close()
+    return decisions / (PLIES_COUNTED * games)
 
 
 def env_rate(bench: Bench, *, num_envs: int) -> float:
@@ -135,7 +168,7 @@ def env_rate(bench: Bench, *, num_envs: int) -> float:
         calls += 1
         if calls > WARM_CALLS:
             spent += time.process_time() - start
-            plies += len(actions)
+            plies += num_envs
     env.close()
     return plies / spent
 

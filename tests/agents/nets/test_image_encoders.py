@@ -39,11 +39,19 @@ def test_strided_layers_cut_a_picture_down_and_average_a_large_one_first() -> No
     assert num_features(built(84, 84, (4, 6))) == 6 * 12 * 12
     assert num_features(built(84, 84, (4, 6, 5, 7))) == 7 * 12 * 12
     large = built(200, 100).parts["encoder_pictures"]
-    pixels = torch.rand(2, 3, 200, 100)
-    means = large.stages[0][0](pixels)
-    assert means.shape == (2, 3, 67, 34)
-    torch.testing.assert_close(means[:, :, 1, 2], pixels[:, :, 3:6, 6:9].mean(dim=(-1, -2)))
-    torch.testing.assert_close(means[:, :, -1, -1], pixels[:, :, 198:, 99:].mean(dim=(-1, -2)))
+    means_of = large.means[0]
+    pixels = torch.rand(20, 200, 100, 3)
+    means = means_of(pixels)
+    assert means.shape == (20, 67, 34, 3)
+    torch.testing.assert_close(means[:, 1, 2], pixels[:, 3:6, 6:9].mean(dim=(1, 2)))
+    torch.testing.assert_close(means[:, -1, -1], pixels[:, 198:, 99:].mean(dim=(1, 2)))
+    pooled = torch.nn.functional.avg_pool2d(pixels.permute(0, 3, 1, 2), 3, ceil_mode=True, count_include_pad=False)
+    torch.testing.assert_close(means.permute(0, 3, 1, 2), pooled)
+    colours = (pixels * 255).to(torch.uint8)
+    torch.testing.assert_close(means_of(colours), means_of(colours.float()), rtol=0.0, atol=0.0)
+    assert {name for name, _ in large.named_parameters() if name.endswith("weight")} == {
+        f"stages.0.{number}.entry.weight" for number in (1, 2, 3)
+    }
 
 
 @pytest.mark.parametrize("encoder", ["conv", "impala_resnet", "nature_cnn"])

@@ -1,5 +1,7 @@
 """The composition bound: its arithmetic, and that each part is timed on legal, learnable input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -45,6 +47,16 @@ def test_parts_of_a_run_are_taken_in_its_own_sizes(monkeypatch: pytest.MonkeyPat
     found = roofline.measure_run_parts(TINY, num_envs=6, dtype=torch.float32)
     assert found.update == TINY.learner.batch_rows
     assert {records for num_envs, records in sizes if num_envs == 6} == {(False, False), (True, True)}
+
+
+def test_a_ply_of_seats_that_act_at_once_holds_several_decisions():
+    parts = roofline.Parts(env=100.0, forward=50.0, update=25.0, codec=1.0, decisions=4.0)
+    assert parts.bound == pytest.approx(1.0 / (0.01 + 4 * 0.02 + 4 * 0.04))
+    run = roofline.RunParts(acting=100.0, recording=80.0, update=25.0, codec=200.0, decisions=4.0)
+    assert run.plies(4.0) == pytest.approx(1.0 / (1 / 80 + 4 / 200 + 4 / 25))
+    both = replace(TINY, env=EnvConfig("rock_paper_scissors"))
+    assert roofline.decisions_of_ply(both) == 2.0
+    assert roofline.decisions_of_ply(TINY) == 1.0
 
 
 def test_median_is_taken_of_every_part_by_itself():
