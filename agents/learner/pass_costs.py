@@ -109,9 +109,7 @@ def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock
     return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock, pace)
 
 
-def _cost(
-    run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock, pace: Pace = lambda: WORK_S
-) -> PassCost:
+def _cost(run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock, pace: Pace) -> PassCost:
     small_s = _shortest(run, make(SMALL), clock, pace)
     if small_s > SLOW_S:
         return PassCost(0.0, small_s / SMALL)

@@ -53,6 +53,9 @@ NETWORK = NetworkConfig(hidden=(128, 128), activation="relu")
 
 NEVER = 1 << 60
 
+ROLES = {"main_agent": 2.0, "main_exploiter": 1.0, "league_exploiter": 1.0}
+"""Of the league's players -> share of the steps."""
+
 SNAPSHOT_STEPS = 250_000
 
 RAY_REQUIRED = 0.80
@@ -154,8 +157,7 @@ def config_of(env: str, workload: Workload, *, precision: str, runtime: str, lea
 
 def _with_league() -> dict[str, object]:
     gate = {"min_steps": SNAPSHOT_STEPS // 2, "timeout_steps": SNAPSHOT_STEPS}
-    weights = {"main_agent": 2.0, "main_exploiter": 1.0, "league_exploiter": 1.0}
-    players = [{"role": role, "step_weight": weight, "gate": gate} for role, weight in weights.items()]
+    players = [{"role": role, "step_weight": weight, "gate": gate} for role, weight in ROLES.items()]
     return {"players": players}
 
 
@@ -195,7 +197,13 @@ class Session:
         settings = config_of(self._env, self._workload, precision=precision, runtime=runtime, league=league)
         self._number += 1
         folder = self._folder / f"{self._number}"
-        found = measure_run(settings, seconds=self._seconds, warm_up_s=self._warm_up_s, folder=folder)
+        found = measure_run(
+            settings,
+            players=len(ROLES) if league else 1,
+            seconds=self._seconds,
+            warm_up_s=self._warm_up_s,
+            folder=folder,
+        )
         self.runs.setdefault(name, []).append(found)
         print(
             f"  {name}: {found.per_core:,.0f} plies per core-second, "

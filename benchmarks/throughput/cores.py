@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for threads, found in runs.items():
                     folder = Path(temporary) / f"{number}-{threads}"
                     settings = settings_of(given.env, threads=threads)
-                    found.append(measure_run(settings, seconds=given.seconds, warm_up_s=3.0, folder=folder))
+                    found.append(measure_run(settings, players=1, seconds=given.seconds, warm_up_s=3.0, folder=folder))
                     print(json.dumps({"threads": threads, **vars(found[-1])}), flush=True)
         add_runs(report, given.env, runs, parts, load=load)
     report.print(sys.stdout, as_json=given.json)

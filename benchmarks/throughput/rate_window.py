@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from league.chaos.follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
-from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
+from league.core.state.events import LeaseFinished, LeaseGranted, ProgressReported, SnapshotAdded
 from league.runtime.processor_time import cpu_seconds
 from league.runtime.reaper import descendants
 
@@ -56,13 +56,14 @@ class Measured:
 
 
 class Totals:
-    """Sums over the events seen so far."""
+    """Sums over the events seen so far. homes: players for whom a lease has finished, so that their games are made."""
 
     def __init__(self) -> None:
-        self.leases = 0
+        self.homes: set[str] = set()
         self.env_steps = 0
         self.snapshots = 0
         self._trained: dict[str, int] = {}
+        self._home_of: dict[int, str] = {}
 
     @property
     def trained(self) -> int:
@@ -72,8 +73,11 @@ class Totals:
     def add(self, noted: Iterable[Noted]) -> bool:
         """Count events; whether a lease finished among them."""
         noted = list(noted)
+        for _, granted in of_kind(noted, LeaseGranted):
+            if granted.lease.home is not None:
+                self._home_of[granted.lease.lease_id] = granted.lease.home
         finished = of_kind(noted, LeaseFinished)
-        self.leases += len(finished)
+        self.homes |= {self._home_of[event.lease_id] for _, event in finished if event.lease_id in self._home_of}
         self.env_steps += sum(event.env_steps for _, event in finished)
         self.snapshots += len(of_kind(noted, SnapshotAdded))
         for _, event in of_kind(noted, ProgressReported):
@@ -93,9 +97,15 @@ class Reading:
     ray_core_seconds: float
 
 
-def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: float, folder: Path) -> Measured:
+def measure_run(
+    settings: Mapping[str, object], *, players: int, seconds: float, warm_up_s: float, folder: Path
+) -> Measured:
     """Run `league train` on these settings and watch it from outside.
 
+    Args:
+      settings: of the run. players: how many it has.
+      seconds: of the window, at least.
+      warm_up_s: from the first finished lease to the window, at least: it opens once every player has had a lease.
     Raises:
       RunFailed: it ended by itself or made no headway.
     """
@@ -109,7 +119,9 @@ def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: fl
     command.start()
     try:
         first = _next_reading(command, follower, totals, after=0.0, deadline_s=START_UP_S)
-        begin = _next_reading(command, follower, totals, after=first.at + warm_up_s, deadline_s=START_UP_S)
+        begin = _next_reading(
+            command, follower, totals, after=first.at + warm_up_s, homes=players, deadline_s=START_UP_S
+        )
         end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
         memory_mib = tree_memory_mib(command.pid)
         if command.stop() != 0:
@@ -153,14 +165,20 @@ def _read(pid: int, name: str) -> str:
 
 
 def _next_reading(
-    command: Command, follower: JournalFollower, totals: Totals, *, after: float, deadline_s: float
+    command: Command,
+    follower: JournalFollower,
+    totals: Totals,
+    *,
+    after: float,
+    deadline_s: float,
+    homes: int = 0,
 ) -> Reading:
-    """The clocks when the first lease after a moment finished."""
+    """The clocks when a lease finished, the first after a moment and after one for each of so many players."""
     deadline = time.monotonic() + deadline_s
     while True:
         finished = totals.add(follower.poll())
         now = time.monotonic()
-        if finished and now >= after:
+        if finished and now >= after and len(totals.homes) >= homes:
             spent = tree_core_seconds(command.pid)
             of_ray = ray_core_seconds(command.pid)
             return Reading(now, spent, totals.env_steps, totals.trained, totals.snapshots, of_ray)

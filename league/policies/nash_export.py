@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.metagame.meta_game import doubtful_win_rates, exported_snapshots, heaviest, own_snapshots
+from league.core.metagame.meta_game import estimated_win_rates, exported_snapshots, heaviest, own_snapshots
 from league.core.metagame.ratings import league_ratings
 from league.core.metagame.solvers import gains_of
 from league.core.state.state import LeagueState
 from league.policies.nash_lp import MAX_POLICIES, least_beaten
 
-DOUBT = 0.25
+MARGIN = 0.25
 """Standard deviations that a snapshot's win rate against each member has to be above a half for it to count. Errors of
 several members cancel: those of 16 together leave a quarter."""
 
@@ -39,9 +39,9 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
     known = set(members)
     others = _highest(state, [name for name in own_snapshots(state) if name not in known])
     opponents = [name for name in own_snapshots(state) if name in known or name in set(others)]
-    win_rates, doubts = doubtful_win_rates(state, opponents)
+    win_rates, errors = estimated_win_rates(state, opponents)
     columns = [opponents.index(name) for name in members]
-    sure = (gains_of(win_rates) - DOUBT * doubts)[:, columns]
+    sure = (gains_of(win_rates) - MARGIN * errors)[:, columns]
     mixture = least_beaten(sure, favour=np.arange(1.0, len(members) + 1.0))
     kept = heaviest(mixture)
     weights = mixture[kept] / mixture[kept].sum()

@@ -42,8 +42,8 @@ def pair_win_rates(pairs: PairGames, parents: NDArray[np.int64], parent_draws: f
     return _filled_up(pairs, ratings)[0]
 
 
-def doubtful_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array, Array]:
-    """The same, and float64 [N, N] how far off they may be: standard deviations, at most a half.
+def estimated_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array, Array]:
+    """`snapshot_win_rates`, and float64 [N, N] their standard errors, at most a half.
 
     A win rate rests on games of the pair and on `MODEL_GAMES` as the ratings forecast them: the noise of the games and
     the uncertainty of the ratings come together as these weigh in it.
@@ -57,9 +57,9 @@ def doubtful_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array,
     chance = win_probability(ratings[:, None] - ratings[None, :])
     forecast = np.minimum(chance * (1.0 - chance) * np.hypot(deviations[:, None], deviations[None, :]), 0.5)
     played = games - MODEL_GAMES
-    doubts = np.sqrt(played * win_rates * (1.0 - win_rates) + (MODEL_GAMES * forecast) ** 2) / games
-    np.fill_diagonal(doubts, 0.0)
-    return win_rates, doubts
+    errors = np.sqrt(played * win_rates * (1.0 - win_rates) + (MODEL_GAMES * forecast) ** 2) / games
+    np.fill_diagonal(errors, 0.0)
+    return win_rates, errors
 
 
 def mixture_event(state: LeagueState) -> list[MixtureSolved]:

@@ -112,7 +112,7 @@ class EloGap:
 
 
 @dataclass(frozen=True)
-class Tournament:
+class BinaryTournament:
     """A player copies another one, drawn evenly, that is very probably better.
 
     Fields:

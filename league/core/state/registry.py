@@ -35,7 +35,7 @@ GATES: Mapping[str, str] = {
 PBT_SELECTIONS: Mapping[str, str] = {
     "truncation": "league.core.pbt.pbt_selection:Truncation",
     "elo_gap": "league.core.pbt.pbt_selection:EloGap",
-    "tournament": "league.core.pbt.pbt_selection:Tournament",
+    "tournament": "league.core.pbt.pbt_selection:BinaryTournament",
 }
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 

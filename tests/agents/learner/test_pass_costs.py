@@ -31,7 +31,7 @@ def test_the_line_goes_through_both_passes(monkeypatch: pytest.MonkeyPatch) -> N
     def batch(decisions: int) -> Unrolls:
         return _of(decisions)
 
-    found = module._cost(takes, batch, lambda: now[0])
+    found = module._cost(takes, batch, lambda: now[0], lambda: module.WORK_S)
     assert found == pytest.approx((0.003, 2e-5))
     assert found.of(LARGE) == pytest.approx(0.003 + LARGE * 2e-5)
 
@@ -43,7 +43,7 @@ def test_a_slow_pass_is_made_once_and_taken_for_all() -> None:
         sizes.append(batch.valid.size)
         now[0] += 0.01 * batch.valid.size
 
-    assert module._cost(takes, _of, lambda: now[0]) == pytest.approx((0.0, 0.01))
+    assert module._cost(takes, _of, lambda: now[0], lambda: module.WORK_S) == pytest.approx((0.0, 0.01))
     assert sizes == [SMALL]
 
 

@@ -13,8 +13,8 @@ from benchmarks.throughput.roofline import Parts, RunParts
 from league.chaos.follower import Noted, RunFailed
 from league.config.learner_options import with_options
 from league.config.loading import load_config
-from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
-from league.core.state.records import Progress, SnapshotInfo
+from league.core.state.events import LeaseFinished, LeaseGranted, ProgressReported, SnapshotAdded
+from league.core.state.records import Lease, Progress, SnapshotInfo
 
 PARTS = Parts(env=1e6, forward=1e6, update=1e6, codec=1e6)
 RUN_PARTS = RunParts(acting=5e5, recording=5e5, update=1e6, codec=float("inf"))
@@ -37,21 +37,36 @@ def test_totals_count_steps_and_the_newest_progress_of_every_player():
     assert (totals.env_steps, totals.trained, totals.snapshots) == (64, 35, 1)
 
 
-def test_a_window_runs_from_one_finished_lease_to_another(monkeypatch: pytest.MonkeyPatch):
+def watched(monkeypatch: pytest.MonkeyPatch, batches: dict[float, list[Noted]]):
+    """A command and the follower of its journal, which shows these events at these seconds."""
     now = [0.0]
-    lease = LeaseFinished(1, 1, 64, ())
-    batches = {0.5: noted(lease), 1.5: noted(lease), 2.25: [], 2.5: noted(lease, lease)}
     monkeypatch.setattr(rate_window.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(rate_window.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.25))
     monkeypatch.setattr(rate_window, "tree_core_seconds", lambda pid: 2.0 * now[0])
     monkeypatch.setattr(rate_window, "ray_core_seconds", lambda pid: 0.5 * now[0])
     command = types.SimpleNamespace(pid=1, ended=None)
-    follower = types.SimpleNamespace(poll=lambda: batches.pop(now[0], []))
+    return command, types.SimpleNamespace(poll=lambda: batches.pop(now[0], []))
+
+
+def test_a_window_runs_from_one_finished_lease_to_another(monkeypatch: pytest.MonkeyPatch):
+    lease = LeaseFinished(1, 1, 64, ())
+    batches = {0.5: noted(lease), 1.5: noted(lease), 2.25: [], 2.5: noted(lease, lease)}
+    command, follower = watched(monkeypatch, batches)
     totals = rate_window.Totals()
     begin = rate_window._next_reading(command, follower, totals, after=1.0, deadline_s=9.0)
     end = rate_window._next_reading(command, follower, totals, after=2.0, deadline_s=9.0)
     assert (begin.at, begin.env_steps, begin.core_seconds) == (1.5, 128, 3.0)
     assert (end.at, end.env_steps, end.core_seconds, end.ray_core_seconds) == (2.5, 256, 5.0, 1.25)
+
+
+def test_a_window_opens_once_every_player_has_had_a_lease(monkeypatch: pytest.MonkeyPatch):
+    homes = {1: "a", 2: "b", 3: None, 4: "a"}
+    granted = [LeaseGranted(Lease(number, 1, "host", home, (), 64)) for number, home in homes.items()]
+    finished = {number: noted(LeaseFinished(number, 1, 64, ())) for number in homes}
+    batches = {0.25: noted(*granted), 0.5: finished[1], 1.0: finished[3], 1.5: finished[2], 2.0: finished[4]}
+    command, follower = watched(monkeypatch, batches)
+    found = rate_window._next_reading(command, follower, rate_window.Totals(), after=0.0, homes=2, deadline_s=9.0)
+    assert (found.at, found.env_steps) == (1.5, 192)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from league.core.metagame.meta_game import doubtful_win_rates, snapshot_win_rates
+from league.core.metagame.meta_game import estimated_win_rates, snapshot_win_rates
 from league.core.state.population_config import MetaGameConfig
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
@@ -15,7 +15,7 @@ def test_pairs_that_never_met_are_forecast_by_the_ratings() -> None:
     league.run(100)
     names = list(league.state.snapshots)
     np.testing.assert_allclose(snapshot_win_rates(league.state, names), 0.5)
-    _, deviations = doubtful_win_rates(league.state, names)
+    _, deviations = estimated_win_rates(league.state, names)
     assert deviations.max() == 0.5, "without a game anything may be"
 
 
@@ -23,7 +23,7 @@ def test_deviations_shrink_with_games_and_hold_how_far_estimates_are_off() -> No
     def played(rating_fraction: float) -> tuple[np.ndarray, np.ndarray]:
         league = SimulatedLeague(three_roles(rating_fraction=rating_fraction))
         league.run(400)
-        return doubtful_win_rates(league.state, list(league.state.snapshots)[:20])
+        return estimated_win_rates(league.state, list(league.state.snapshots)[:20])
 
     few, many = played(0.1), played(0.8)
     assert many[1].mean() < 0.7 * few[1].mean()
