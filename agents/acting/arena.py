@@ -41,7 +41,7 @@ class Arena:
     """N games of one env, stepped in lockstep, with policies in their seats.
 
     Args:
-      env: the games; the arena owns them and closes them.
+      env: the games; the arena owns them and closes them, unless `release` gives them to another.
       unrolls: spec of the recorded unrolls, with core size and sub-actions of the recorded policies.
       max_core: largest core state of any other policy that will play here.
       bootstrap_time_limits: whether unrolls show a truncated episode's final observation; if False they record the
@@ -118,6 +118,10 @@ class Arena:
     def take_failures(self) -> tuple[GameFailure, ...]:
         """The failures of single games since the last call, where the env outlives them."""
         return self._env.take_failures() if isinstance(self._env, FaultTolerant) else ()
+
+    def release(self) -> BatchedEnv:
+        """The env, for another arena, which resets it; this one ends here."""
+        return self._env
 
     def close(self) -> None:
         """Close the env."""

@@ -21,7 +21,7 @@ from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.failures import GameFailure
-from envs.protocol import EnvError, EnvSpec
+from envs.protocol import BatchedEnv, EnvError, EnvSpec
 from envs.registry import make, spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
@@ -169,23 +169,24 @@ class ActorHost:
         if self._generations.get(key, 0) != generation:
             self._generations[key] = generation
             self._pending.pop(key, None)
-            arena = self._arenas.pop(key, None)
-            if arena is not None:
-                arena.close()
+            if key in self._arenas:  # the games themselves stay: some are dear to make
+                self._arenas[key] = self._new_arena(key, self._arenas[key].release())
 
     def _arena(self, key: str) -> Arena:
         if key not in self._arenas:
-            seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
-            env = make(self._setup.env, num_envs=self._setup.num_envs)
-            self._arenas[key] = Arena(
-                env,
-                UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
-                max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-                bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
-                seed=seed,
-                core_table=self._core_tables.setdefault(key, len(self._core_tables)),
-            )
+            self._arenas[key] = self._new_arena(key, make(self._setup.env, num_envs=self._setup.num_envs))
         return self._arenas[key]
+
+    def _new_arena(self, key: str, env: BatchedEnv) -> Arena:
+        seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
+        return Arena(
+            env,
+            UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
+            max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
+            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            seed=seed,
+            core_table=self._core_tables.setdefault(key, len(self._core_tables)),
+        )
 
     def _policies(
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient

@@ -115,10 +115,11 @@ def test_a_rating_match_records_nothing() -> None:
     assert table.chunks == []
 
 
-def test_games_of_the_weights_before_a_reset_are_thrown_away() -> None:
+def test_games_of_the_weights_before_a_reset_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
     host.play(lease_of(steps=3), frozen={}, learners=table)
+    monkeypatch.setattr(actor_host_module, "make", lambda *_, **__: pytest.fail("the games were made again"))
     result = host.play(lease_of(lease_id=2, steps=4, generation=1), frozen={}, learners=table)
     assert sum(outcome.games for outcome in result.outcomes) == 0  # four turns end no game that began with them
 
