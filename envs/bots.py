@@ -22,6 +22,8 @@ BOTS: Mapping[str, str] = {
     "mcts": "envs.search.mcts:MctsBot",
 }
 
+COPIES = 8_192
+"""Games that the tactical bot copies at once, about."""
 
 FORMS = "random, tactical, minimax, mcts:N, module:attribute or path/file.py:attribute"
 
@@ -180,22 +182,31 @@ class TacticalBot:
         legal = legal_actions(env, turn)[slots]
         if not slots.size:
             return np.zeros(0, np.int64)
-        games, now = copies(env, turn, slots, bot="tactical")
-        slot, move = np.nonzero(legal)
-        assert isinstance(games, Copyable)
-        with ExitStack() as opened:
-            opened.enter_context(closing(games))
-            tried, _ = games.fork(slot)
-            opened.enter_context(closing(tried))
-            after = tried.step(move)
-            wins = np.zeros(legal.shape, np.bool_)
-            wins[slot, move] = _won(after, now.seat[slot])
-            can_win: NDArray[np.bool_] = wins.max(axis=1)
-            quiet = np.flatnonzero(~after.ended & ~can_win[slot])
-            blocks = _threats(tried, after, quiet, slot=slot, move=move, legal=legal)
-        for better in (blocks, wins):
-            legal = np.where(better.any(axis=1, keepdims=True), better, legal)
+        at_once = max(1, COPIES // legal.shape[1])
+        for start in range(0, slots.size, at_once):
+            group = slice(start, start + at_once)
+            for better in _tactics(env, turn, slots[group], legal[group]):
+                legal[group] = np.where(better.any(axis=1, keepdims=True), better, legal[group])
         return uniform_legal(legal, self._rng)
+
+
+def _tactics(
+    env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], legal: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """bool [K, A] each: the moves that block, and those that win at once. legal: of `slots`, bool [K, A]."""
+    games, now = copies(env, turn, slots, bot="tactical")
+    slot, move = np.nonzero(legal)
+    assert isinstance(games, Copyable)
+    with ExitStack() as opened:
+        opened.enter_context(closing(games))
+        tried, _ = games.fork(slot)
+        opened.enter_context(closing(tried))
+        after = tried.step(move)
+        wins = np.zeros(legal.shape, np.bool_)
+        wins[slot, move] = _won(after, now.seat[slot])
+        can_win: NDArray[np.bool_] = wins.max(axis=1)
+        quiet = np.flatnonzero(~after.ended & ~can_win[slot])
+        return _threats(tried, after, quiet, slot=slot, move=move, legal=legal), wins
 
 
 def _won(turn: Turn, seat: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -216,23 +227,34 @@ def _threats(
 ) -> NDArray[np.bool_]:
     """bool [K, A]: legal moves with which the other seat would win in reply to every other move.
 
+    A reply that does not win after a slot's first two quiet moves is none. So few replies are tried after the others.
+
     Args:
       tried: one game for each of P (slot, move) pairs, after that move; `after` is its turn.
       quiet: positions of the pairs to look at: the game has not ended and the slot has no win.
       slot, move: int64 [P]. legal: bool [K, A].
     """
+    can_reply = legal_actions(tried, after)
+    place = np.arange(quiet.size) - np.searchsorted(slot[quiet], slot[quiet])  # among the quiet moves of its slot
+    threats = legal.copy()
+    for pairs in (quiet[place < 2], quiet[place >= 2]):
+        won = _winning(tried, after, pairs, can_reply[pairs] & threats[slot[pairs]])
+        won[np.arange(pairs.size), move[pairs]] = True  # that move is gone, so it says nothing of itself
+        at, begin = np.unique(slot[pairs], return_index=True)
+        if at.size:
+            threats[at] &= np.logical_and.reduceat(won, begin, axis=0)
+    others = np.repeat(np.bincount(slot[quiet], minlength=len(legal))[:, None], legal.shape[1], axis=1)
+    others[slot[quiet], move[quiet]] -= 1
+    return threats & (others > 0)
+
+
+def _winning(tried: BatchedEnv, after: Turn, pairs: NDArray[np.int64], replies: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """bool [P, A]: which of the `replies` [P, A] win at once for the seat to move in the games `pairs` [P]."""
     assert isinstance(tried, Copyable)
-    pair, reply = np.nonzero(legal_actions(tried, after)[quiet])
-    if not pair.size:
-        return np.zeros(legal.shape, np.bool_)
-    pair = quiet[pair]
-    replied, _ = tried.fork(pair)
-    with closing(replied):
-        lost = _won(replied.step(reply), after.seat[pair])
-    losing = np.zeros(legal.shape, np.int64)
-    np.add.at(losing, (slot[pair], reply), lost & (reply != move[pair]))
-    others = np.zeros(legal.shape, np.int64)
-    np.add.at(others, slot[quiet], 1)
-    np.add.at(others, (slot[quiet], move[quiet]), -1)
-    threats: NDArray[np.bool_] = legal & (losing > 0) & (losing == others)
-    return threats
+    row, reply = np.nonzero(replies)
+    won = np.zeros(replies.shape, np.bool_)
+    if row.size:
+        replied, _ = tried.fork(pairs[row])
+        with closing(replied):
+            won[row, reply] = _won(replied.step(reply), after.seat[pairs[row]])
+    return won

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.bots import Bot, TacticalBot, make_bot
+from envs import bots
+from envs.bots import Bot, Copyable, TacticalBot, _tactics, make_bot
 from envs.games.connect_four import ConnectFour
 from envs.games.tic_tac_toe import TicTacToe
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
@@ -88,6 +89,54 @@ def test_tactical_wins_in_one_else_blocks_in_one_like_brute_force() -> None:
     assert seen["win"] > 20
     assert seen["block"] > 20
     assert seen["free"] == set(range(7))
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four"])
+def test_tactical_threats_are_replies_that_win_after_every_other_move(game: str) -> None:
+    env, rng = make(EnvConfig(game), num_envs=12), np.random.default_rng(5)
+    turn, threats = env.reset(0), 0
+    for _ in range(25):
+        slots = all_slots(turn)
+        assert turn.action_mask is not None
+        blocks, wins = _tactics(env, turn, slots, turn.action_mask)
+        for slot in range(12):
+            wanted = [] if wins[slot].any() else slow_threats(env, turn, slot)
+            assert np.flatnonzero(blocks[slot]).tolist() == wanted
+            threats += len(wanted)
+        turn = env.step(uniform_legal(turn.action_mask, rng))
+    assert threats > 10
+
+
+def slow_threats(env: BatchedEnv, turn: Turn, slot: int) -> list[int]:
+    """One game at a time, one move after the other."""
+    assert isinstance(env, Copyable)
+    assert turn.action_mask is not None
+    moves, lost_to = np.flatnonzero(turn.action_mask[slot]), {}
+    for move in moves:
+        game, _ = env.fork(np.array([turn.env_index[slot]]))
+        after = game.step(np.array([move]))
+        if not after.ended[0]:
+            assert isinstance(game, Copyable)
+            assert after.action_mask is not None
+            lost_to[move] = []
+            for reply in np.flatnonzero(after.action_mask[0]):
+                last = game.fork(np.array([0]))[0].step(np.array([reply]))
+                if last.ended[0] and last.returns[0, 1 - turn.seat[slot]] > last.returns[0, turn.seat[slot]]:
+                    lost_to[move].append(reply)
+    others = {reply: [move for move in lost_to if move != reply] for reply in moves}
+    return [reply for reply in moves if others[reply] and all(reply in lost_to[move] for move in others[reply])]
+
+
+def test_tactical_copies_a_few_games_for_each_move_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    env, sizes, fork = ConnectFour(num_envs=40), [], ConnectFour.fork
+    turn = env.reset(0)
+    monkeypatch.setattr(ConnectFour, "fork", lambda self, games: sizes.append(len(games)) or fork(self, games))
+    whole = np.asarray(TacticalBot(seed=2).act(env, turn, all_slots(turn)))
+    assert sum(sizes) <= 40 * (1 + 7 + 2 * 7)  # 7 x 7 for all pairs of a move and a reply
+    monkeypatch.setattr(bots, "COPIES", 21)
+    sizes.clear()
+    assert np.array_equal(TacticalBot(seed=2).act(env, turn, all_slots(turn)), whole)
+    assert max(sizes) <= 2 * 21
 
 
 def test_tactical_blocks_although_the_other_seat_then_wins_above() -> None:
