@@ -59,7 +59,10 @@ def spec_of_game(game: Any, env_id: str) -> EnvSpec:
     if not (facts.provides_information_state_tensor or facts.provides_observation_tensor):
         raise EnvError(f"{env_id}: it has neither an information state tensor nor an observation tensor to learn from")
     seats, low, high = game.num_players(), float(game.min_utility()), float(game.max_utility())
-    name, shape = tensor_of(game)
+    try:
+        name, shape = tensor_of(game)
+    except pyspiel.SpielError as error:
+        raise EnvError(f"{env_id}: it does not give the tensor that it promises: {error}") from error
     observations = {name: ArraySpec(shape, "float32")}
     if seats > 1:
         observations["seat"] = ArraySpec((seats,), "bool")

@@ -129,24 +129,30 @@ class RandomPlay:
         self._costs = GameCosts(make_s, 0.0, alone.reset_s, call_s=0.0, game_s=alone.step_s)
         games = 1
         if make_s < AGAIN_S:
-            make_s = self._made_again_s(MAKING_FRACTION * seconds)
-            self._costs = replace(self._costs, make_s=make_s)
-            games = int(min(MAX_GAMES, MAKING_FRACTION * seconds / max(make_s, 1e-6)))
+            make_s, reset_s = self._begun_again(MAKING_FRACTION * seconds)
+            self._costs = replace(self._costs, make_s=make_s, reset_s=reset_s)
+            games = int(min(MAX_GAMES, MAKING_FRACTION * seconds / max(make_s + reset_s, 1e-6)))
         if games > 1:
             self._costs = self._play_many(games, seen, alone, left)
 
-    def _made_again_s(self, seconds: float) -> float:
-        """Seconds of making one more game, the least of a few: the first one included imports, any one may have waited.
+    def _begun_again(self, seconds: float) -> tuple[float, float]:
+        """Seconds of making one more game, and of its first reset: the least of a few.
+
+        The first game's include imports, and any one may have waited.
 
         Args:
-          seconds: after which it is not made once more.
+          seconds: after which it is not done once more.
         """
-        found: list[float] = []
-        while not found or (len(found) < MAKES and sum(found) < seconds):
+        makes: list[float] = []
+        resets: list[float] = []
+        while not makes or (len(makes) < MAKES and sum(makes) + sum(resets) < seconds):
             make_s, env = self._timed_make(1)
-            env.close()
-            found.append(make_s)
-        return min(found)
+            makes.append(make_s)
+            with contextlib.closing(env):
+                began = self._clocks.now()
+                calls.reset(env, self._seed)
+                resets.append(self._clocks.cost_since(began))
+        return min(makes), min(resets)
 
     def _play_many(self, games: int, seen: GameStatistics, alone: _Timing, left: Callable[[], float]) -> GameCosts:
         """Play several games together; returns the costs, those of a call told apart from those of a game."""
@@ -170,7 +176,8 @@ class RandomPlay:
         game_s = min(max(many.step_s - alone.step_s, 0.0) / (games - 1), alone.step_s)
         call_s = max(alone.step_s - game_s, 0.0)
         make_s = min(make_s / games, self._costs.make_s)
-        return GameCosts(make_s, make_mib, many.reset_s / games, call_s=call_s, game_s=game_s)
+        reset_s = min(many.reset_s / games, self._costs.reset_s)
+        return GameCosts(make_s, make_mib, reset_s, call_s=call_s, game_s=game_s)
 
     def _timed_make(self, num_envs: int) -> tuple[float, BatchedEnv]:
         began = self._clocks.now()

@@ -161,7 +161,7 @@ def evaluate_run(
     if deadline is not None:
         decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams
         fitting, dear = affordable(
-            run.env, fitting, limit_s=deadline.left(), players=len(policies), decisions=decisions, seed=seed
+            run.env, fitting, limit_s=max(deadline.left(), 0.0), players=len(policies), decisions=decisions, seed=seed
         )
         notes += dear
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)

@@ -36,12 +36,14 @@ LEASE_S = 4.0
 def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Enough games that fixed costs of a call vanish, and no more than making, memory and budget allow."""
     costs, game = situation.costs, situation.game
-    per_game = costs.game_s + situation.network.act_s * game.acting
+    per_game = max(costs.game_s, situation.reset_s) + situation.network.act_s * game.acting
     wanted = (costs.call_s + situation.network.act_call_s) / (CALL_SHARE * max(per_game, 1e-7))
     limits = {"the fixed cost of a call vanishes": wanted, "more bring nothing": float(MAX_GAMES)}
     budget_s = situation.core_seconds
     if budget_s is not None:
-        limits[f"making one takes {costs.make_s:.2g} s"] = MAKING_SHARE * budget_s / (ARENAS * max(costs.make_s, 1e-9))
+        begin_s = costs.make_s + costs.reset_s
+        begins = "making one takes" if costs.make_s >= costs.reset_s else "making and resetting one takes"
+        limits[f"{begins} {begin_s:.2g} s"] = MAKING_SHARE * budget_s / (ARENAS * max(begin_s, 1e-9))
     if costs.make_mib > 0.0:
         limits[f"one takes {costs.make_mib:.2g} MiB"] = MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
     turns = situation.decisions(MAX_GAMES) / max(game.acting, 1e-3)

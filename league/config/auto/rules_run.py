@@ -78,7 +78,7 @@ def asks_for_hosts(draft: Draft) -> bool:
 def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Far longer than a lease should take."""
     num_envs, steps = draft.whole("actors.num_envs"), draft.whole("league.lease_steps")
-    expected = num_envs * (steps * (situation.costs.turn_s(num_envs)) + situation.costs.make_s)
+    expected = num_envs * (steps * situation.turn_s(num_envs) + situation.costs.make_s + situation.costs.reset_s)
     deadline = max(DEADLINE_S, DEADLINE_FACTOR * expected)
     reason = "far longer than a lease takes"
     yield AutoValue("runtime.lease_deadline_s", float(f"{deadline:.2g}"), reason)
@@ -100,7 +100,7 @@ def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("evaluation.bots", ["random"], why)
         return
     found = ["random", *(["tactical"] if game.spec.num_seats == 2 else [])]
-    if situation.costs.turn_s(1) <= SEARCH_TURN_S:
+    if situation.turn_s(1) <= SEARCH_TURN_S:
         found += ["mcts:25", "mcts:100"]
     yield AutoValue("evaluation.bots", found, "bots that can play it in time")
 

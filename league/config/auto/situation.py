@@ -77,10 +77,22 @@ class Situation:
         ]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    @property
+    def reset_s(self) -> float:
+        """Core-seconds of a reset that fall on one turn of a game."""
+        return self.costs.reset_s / max(self.game.turns.mean, 1.0)
+
+    def turn_s(self, num_envs: int) -> float:
+        """Core-seconds per game and turn if `num_envs` are stepped together.
+
+        Steps were timed with the resets that fell among them; those of a long game may have missed all.
+        """
+        return max(self.costs.turn_s(num_envs), self.reset_s)
+
     def step_s(self, num_envs: int) -> float:
         """Core-seconds to make one decision: its part of the game's step and of the forward pass."""
         acting = max(self.game.acting, 1e-3)
-        per_turn = self.costs.turn_s(num_envs) + self.network.act_call_s / num_envs
+        per_turn = self.turn_s(num_envs) + self.network.act_call_s / num_envs
         return per_turn / acting + self.network.act_s
 
     def learn_s(self, *, epochs: int, batch: int) -> float:

@@ -124,6 +124,7 @@ def test_parameters_may_stand_in_kwargs() -> None:
         (EnvConfig("openspiel:goofspiel", {"num_cards": [1]}), "cannot load it"),
         (EnvConfig("openspiel:mfg_crowd_modelling"), "mean-field"),
         (EnvConfig("openspiel:negotiation"), "draws its chance events itself"),
+        (EnvConfig("openspiel:crossword"), "does not give the tensor that it promises: ObservationTensorShape"),
         (EnvConfig("openspiel:cribbage"), "neither an information state tensor nor an observation tensor"),
     ],
 )

@@ -23,6 +23,7 @@ from envs.protocol import EnvConfig, Turn
 DEAR = f"{__name__}:make_dear"
 CROWDED = f"{__name__}:make_crowded"
 DELAYED = f"{__name__}:make_delayed"
+DEALT = f"{__name__}:make_dealt"
 PAID = f"{__name__}:make_paid"
 made: list[float] = []
 clock_s = [0.0]
@@ -122,6 +123,38 @@ class Delayed(Dear):
 
 def make_delayed() -> Delayed:
     return Delayed()
+
+
+class Dealt(Dear):
+    """Made in a hundredth of a second; a deal takes half of one, a step a hundredth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        clock_s[0] += 0.01 - 5.0
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[np.ndarray, dict[str, object]]:
+        clock_s[0] += 0.5
+        return super().reset(seed=seed)
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
+        found = super().step(action)
+        clock_s[0] += 0.01 - 0.5
+        return found
+
+
+def make_dealt() -> Dealt:
+    return Dealt()
+
+
+def test_a_dear_deal_is_a_cost_of_its_own_and_few_games_are_dealt() -> None:
+    admit([DEALT])
+    made.clear()
+    clock_s[0] = 0.0
+    found = facts_of(EnvConfig(DEALT), seconds=5.0, clocks=fake_clocks())
+    assert clock_s[0] <= 8.0
+    assert found.costs is not None
+    assert found.costs.make_s <= 0.52, "the adapter resets a game as it makes it"
+    assert found.costs.reset_s == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("waits", [{1}, {2}, {1, 2, 3}, {1, 7}])

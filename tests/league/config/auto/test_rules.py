@@ -99,6 +99,18 @@ def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
     assert config.learner.batch_rows * config.learner.unroll_length <= 512
 
 
+def test_a_dear_deal_keeps_games_few_and_counts_as_a_part_of_every_turn() -> None:
+    dealt = replace(FAST, reset_s=0.5)
+    few, _ = settled(board_game(costs=dealt), budget=BudgetConfig(core_seconds=60.0))
+    assert few.actors.num_envs == 4
+    budget = BudgetConfig(core_seconds=3600.0)
+    assert settled(board_game(costs=dealt), budget=budget)[0].actors.num_envs <= 16
+    assert settled(board_game(), budget=budget)[0].actors.num_envs >= 256
+    turns = board_game().turns.mean
+    assert Situation(board_game(costs=dealt), budget).turn_s(64) == pytest.approx(0.5 / turns)
+    assert Situation(board_game(), budget).turn_s(64) == pytest.approx(FAST.turn_s(64))
+
+
 def test_a_fast_game_sees_each_row_once() -> None:
     config, _ = settled(board_game())
     assert config.actors.num_envs >= 256
