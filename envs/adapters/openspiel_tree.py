@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,14 @@ import pyspiel
 from numpy.typing import NDArray
 
 from envs.adapters.openspiel_game import Observer, fields_of, spec_of_game
-from envs.decision_tree import DecisionTree, Endings, InformationStates
+from envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
 from envs.protocol import EnvError, EnvSpec
 
 MAX_HISTORIES = 1_000_000  # about ten seconds of visits and as much for each evaluation
 MAX_ENTRIES = 100_000_000  # of all observations together: 400 MB
+
+PLAYOUTS, HOPELESS = 20, 100.0
+"""Random games that estimate the number of histories, and times `MAX_HISTORIES` from which on none is visited."""
 
 Decision = tuple[int, int]
 """(information state, action) of the last decision of a seat."""
@@ -54,6 +58,7 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     turn_based = pyspiel.convert_to_turn_based(game) if twice else game
     if not turn_based.get_type().provides_information_state_string:
         raise EnvError(f"{spec.env_id} does not name its information states")
+    _require_small(game, spec)
     found = _Found(game, spec)
     shadow = turn_based.new_initial_state() if twice else None
     stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats, 1.0)]
@@ -68,6 +73,31 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
         else:
             stack += _children(place, found)
     return DecisionTree(found.info_states(), found.endings())
+
+
+def _require_small(game: Any, spec: EnvSpec) -> None:
+    """Raises EnvError where random games say that there are far too many histories, before half a minute of visits."""
+    rng, logs, limit = np.random.default_rng(0), [], math.log(HOPELESS * MAX_HISTORIES)
+    for _ in range(PLAYOUTS):
+        state, log_choices = game.new_initial_state(), 0.0
+        while not state.is_terminal():
+            if state.is_chance_node():
+                choices = [[action for action, _ in state.chance_outcomes()]]
+            elif state.is_simultaneous_node():
+                choices = [state.legal_actions(seat) or [0] for seat in range(spec.num_seats)]
+            else:
+                choices = [state.legal_actions()]
+            drawn = [actions[int(rng.integers(len(actions)))] for actions in choices]
+            log_choices += sum(math.log(len(actions)) for actions in choices)
+            if log_choices - math.log(PLAYOUTS) > limit:  # the mean of all games is at least this one's part of it
+                raise EnvError(f"{spec.env_id} is far too large to visit every history (at most {MAX_HISTORIES:,})")
+            if state.is_simultaneous_node():
+                state.apply_actions(drawn)
+            else:
+                state.apply_action(drawn[0])
+        logs.append(log_choices)
+    if log_endings(logs) > limit:
+        raise EnvError(f"{spec.env_id} is far too large to visit every history (at most {MAX_HISTORIES:,})")
 
 
 @dataclass(frozen=True)
