@@ -22,7 +22,7 @@ GROWTH = 4
 MIN_GAMES = 10
 """A bot that cannot play so many games against each player in its part of the time is left out."""
 MEASURED_GAMES = 8
-"""Games in which a bot's cost is measured; bots that search answer for several at once."""
+"""Games in which a bot's cost is measured, unless one shows that it is dear; bots that search answer for several."""
 MEASURED_SIMULATIONS = 4
 SEARCH = "mcts"
 
@@ -151,27 +151,42 @@ def affordable(
       bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
       clock: in whose seconds the time is given.
     """
-    kept, notes = [], []
+    kept, notes, begun = [], [], clock()
+    allowed_s = limit_s / len(bots) if bots else 0.0
     for bot in bots:
-        seconds = seconds_a_move(env, bot, seed=seed, clock=clock) * decisions * MIN_GAMES * players
-        if seconds <= limit_s / len(bots):
+        if clock() - begun > limit_s:
+            notes.append(f"{bot} is left out: the time was over before a move of it was timed")
+            continue
+        moves = decisions * MIN_GAMES * players
+        seconds = moves * seconds_a_move(env, bot, seed=seed, enough_s=allowed_s / max(moves, 1e-9), clock=clock)
+        if seconds <= allowed_s:
             kept.append(bot)
         else:
             notes.append(
                 f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.2g} s, "
-                f"and it has {limit_s / len(bots):.2g} s"
+                f"and it has {allowed_s:.2g} s"
             )
     return tuple(kept), tuple(notes)
 
 
 def seconds_a_move(
-    env_config: EnvConfig, bot: str, *, seed: int, clock: Callable[[], float] = time.perf_counter
+    env_config: EnvConfig, bot: str, *, seed: int, enough_s: float, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Seconds per move of a bot at the start of a game; a search is timed over a few simulations."""
+    """Seconds per move of a bot at the start of a game; a search is timed over a few simulations.
+
+    One game is timed first. Several come after it unless they could hardly bring a move below `enough_s`.
+    """
+    alone = _timed_moves(env_config, bot, seed=seed, num_envs=1, clock=clock)
+    if alone > MEASURED_GAMES * enough_s:
+        return alone
+    return _timed_moves(env_config, bot, seed=seed, num_envs=MEASURED_GAMES, clock=clock)
+
+
+def _timed_moves(env_config: EnvConfig, bot: str, *, seed: int, num_envs: int, clock: Callable[[], float]) -> float:
     kind, _, simulations = bot.partition(":")
     times = int(simulations) / MEASURED_SIMULATIONS if kind == SEARCH else 1.0
     policy = bot_policy(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)
-    with closing(make(env_config, num_envs=MEASURED_GAMES)) as env:
+    with closing(make(env_config, num_envs=num_envs)) as env:
         turn = env.reset(seed)
         slots = np.arange(len(turn.env_index))
         view = ActInputs(env, turn, slots, np.zeros((len(slots), 0), np.float32))

@@ -10,6 +10,7 @@ import pytest
 
 from envs.protocol import EnvConfig
 from league.contenders.bots import bot_policy
+from league.eval import timed as timed_module
 from league.eval.report import evaluate_run
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 from tests.league.eval.eval_runs import MadeRun, RulePolicy, constant_network, first_legal
@@ -73,6 +74,23 @@ def test_a_bot_too_dear_for_the_time_is_left_out_with_a_sentence() -> None:
     assert kept == ("random",)
     assert notes[0].startswith("mcts:100000 is left out: 10 games against each")
     assert notes[0].endswith(" s, and it has 1 s")
+
+
+def test_a_dear_bot_is_timed_in_one_game_and_none_after_the_end_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed, now = [], [0.0]
+
+    def moves(env: EnvConfig, bot: str, *, seed: int, num_envs: int, clock: object) -> float:
+        timed.append((bot, num_envs))
+        now[0] += 1.5 if bot == "tactical" else 0.0
+        return 1.5 if bot == "tactical" else 1e-6
+
+    monkeypatch.setattr(timed_module, "_timed_moves", moves)
+    kept, notes = affordable(
+        FOUR, ["random", "tactical", "mcts:25"], limit_s=1.0, players=1, decisions=20.0, seed=0, clock=lambda: now[0]
+    )
+    assert kept == ("random",)
+    assert timed == [("random", 1), ("random", 8), ("tactical", 1)]
+    assert notes[1] == "mcts:25 is left out: the time was over before a move of it was timed"
 
 
 def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
