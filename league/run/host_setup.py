@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 
+from agents.unroll.codec import MAX_RAW_BYTES
+from agents.unroll.unroll import UnrollSpec
 from envs.protocol import EnvSpec
 from league.config.checks import run_deadlines
 from league.config.plugin_names import outside_names
@@ -15,18 +17,23 @@ from league.runtime.protocol import HostSetup, Runtime
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
 
+MAX_CHUNK_BYTES = MAX_RAW_BYTES // 2
+"""Of the unrolls in one chunk; the core states of memory come on top."""
+
 
 def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """The setup that the hosts of a run build from."""
     rows = config.actors.num_envs * spec.num_seats
     batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    one_row = UnrollSpec(spec, config.learner.unroll_length).allocate(1).arrays().values()
+    fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images
     return HostSetup(
         run=run,
         env=config.env,
         network=config.network,
         learner=config.learner,
         num_envs=config.actors.num_envs,
-        chunk_rows=batches * config.learner.batch_rows,
+        chunk_rows=min(batches * config.learner.batch_rows, fitting),
         seed=config.seed,
         deadlines=run_deadlines(config),
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from agents.unroll.codec import ChunkHeader, Lz4Codec
+from agents.unroll.unroll import UnrollSpec
+from envs.protocol import ArraySpec
 from envs.registry import make
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
@@ -45,6 +49,16 @@ def test_chunks_are_whole_batches_and_never_too_large(num_envs: int, batches: in
     setup = host_setup(config, make(config.env, num_envs=1).spec, run="r")
     assert setup.chunk_rows == batches * config.learner.batch_rows
     assert (setup.run, setup.num_envs, setup.seed) == ("r", num_envs, config.seed)
+
+
+def test_chunks_of_large_images_hold_as_many_unrolls_as_the_codec_takes() -> None:
+    config = config_of()
+    spec = replace(make(config.env, num_envs=1).spec, observations={"screen": ArraySpec((560, 1920, 3), "uint8")})
+    setup = host_setup(config, spec, run="r")
+    unrolls = UnrollSpec(spec, config.learner.unroll_length)
+    assert 1 < setup.chunk_rows < config.learner.batch_rows
+    chunk = unrolls.allocate(setup.chunk_rows)
+    assert Lz4Codec().encode(chunk, ChunkHeader(run="r", player="p", version_min=0, version_max=0))
 
 
 def test_the_runtime_is_the_one_that_the_configuration_names() -> None:
