@@ -55,6 +55,8 @@ class OutcomeCounter:
         self._is_member = (self._team_of[:, None] == np.arange(len(order))).astype(np.float64)
         self._index: dict[tuple[str, ...], int] = {}
         self._counts = np.zeros((ABORTED + 1, 0), np.int64)
+        # Of assignments with an ended episode alone: a crowd of seats has many assignments, and large tables.
+        self._place = np.zeros(0, np.int64)  # index -> row of `_wins` and `_draws`, -1 without one
         self._wins = np.zeros((0, len(order), len(order)), np.int64)  # between teams: seats of one share their result
         self._draws = np.zeros((0, len(order), len(order)), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
@@ -65,10 +67,9 @@ class OutcomeCounter:
     def index_of(self, policies: tuple[str, ...]) -> int:
         """The index for episodes of an assignment, valid until the next `take`."""
         index = self._index.setdefault(policies, len(self._index))
-        if index == len(self._wins):
+        if index == len(self._place):
             self._counts = np.pad(self._counts, ((0, 0), (0, 1)))
-            self._wins = np.pad(self._wins, ((0, 1), (0, 0), (0, 0)))
-            self._draws = np.pad(self._draws, ((0, 1), (0, 0), (0, 0)))
+            self._place = np.append(self._place, -1)
             self._returns = np.pad(self._returns, ((0, 1), (0, 0)))
         return index
 
@@ -86,21 +87,21 @@ class OutcomeCounter:
           indices: int64 [G], assignments by `index_of`.
           returns: float32 [G, S]. decisions: int64 [G] in each. truncated: bool [G], ended by a time limit.
         """
-        size = len(self._wins)
+        size, places = len(self._place), self._places(indices)
         self._counts[GAMES] += np.bincount(indices, minlength=size)
         self._counts[DECISIONS] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
         self._counts[TRUNCATED] += np.bincount(indices[truncated], minlength=size)
         team_returns = returns.astype(np.float64) @ self._is_member
         margins = team_returns[:, :, None] - team_returns[:, None, :]
-        np.add.at(self._wins, indices, margins > 0)
-        np.add.at(self._draws, indices, (margins == 0) & ~np.eye(self._is_member.shape[1], dtype=np.bool_))
+        np.add.at(self._wins, places, margins > 0)
+        np.add.at(self._draws, places, (margins == 0) & ~np.eye(self._is_member.shape[1], dtype=np.bool_))
         np.add.at(self._returns, indices, returns)
         if self._has_placements:
             self._record_rankings(indices, team_returns)
 
     def add_aborted(self, indices: NDArray[np.int64]) -> None:
         """Record episodes thrown away. indices: int64 [G], assignments by `index_of`."""
-        self._counts[ABORTED] += np.bincount(indices, minlength=len(self._wins))
+        self._counts[ABORTED] += np.bincount(indices, minlength=len(self._place))
 
     def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; resets the counts and the indices."""
@@ -111,8 +112,8 @@ class OutcomeCounter:
                 games=int(self._counts[GAMES, index]),
                 decisions=int(self._counts[DECISIONS, index]),
                 truncated=int(self._counts[TRUNCATED, index]),
-                wins=self._wins[index][between_seats],
-                draws=self._draws[index][between_seats],
+                wins=self._between(self._wins, index)[between_seats],
+                draws=self._between(self._draws, index)[between_seats],
                 return_sums=self._returns[index],
                 placements=tuple(placements.get(index, ())),
                 aborted=int(self._counts[ABORTED, index]),
@@ -121,10 +122,24 @@ class OutcomeCounter:
             if self._counts[GAMES, index] or self._counts[ABORTED, index]
         )
         self._index = {}
-        self._counts, self._wins = self._counts[:, :0], self._wins[:0]
-        self._draws, self._returns = self._draws[:0], self._returns[:0]
+        self._counts, self._place, self._returns = self._counts[:, :0], self._place[:0], self._returns[:0]
+        self._wins, self._draws = self._wins[:0], self._draws[:0]
         self._num_rankings = 0
         return totals
+
+    def _places(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64 [G], the rows of the tables between teams; they grow by those that had none."""
+        new = np.unique(indices[self._place[indices] < 0])
+        if new.size:
+            self._place[new] = len(self._wins) + np.arange(new.size)
+            grown = ((0, new.size), (0, 0), (0, 0))
+            self._wins, self._draws = np.pad(self._wins, grown), np.pad(self._draws, grown)
+        return self._place[indices]
+
+    def _between(self, table: NDArray[np.int64], index: int) -> NDArray[np.int64]:
+        """int64 [K, K], the row of an assignment; zeros where none of its episodes ended."""
+        place = self._place[index]
+        return table[place] if place >= 0 else np.zeros(table.shape[1:], np.int64)
 
     def _record_rankings(self, indices: NDArray[np.int64], team_returns: NDArray[np.float64]) -> None:
         """Append assignments [G] and ranks [G, K], from the returns [G, K], to a table that doubles when full."""

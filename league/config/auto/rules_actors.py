@@ -27,6 +27,9 @@ EPISODES_EACH = 50
 """Episodes that each game plays in the budget at least."""
 ROUNDS = 300
 """Unrolls of each game in the budget at least: with fewer, the policy that acts has hardly changed in between."""
+CROWD, CROWD_ROUNDS, MIN_UNROLL = 32, 30, 4
+"""Seats that act at once from which on one game is a batch of its own; unrolls of one game in the budget at least, and
+the shortest that are cut for it."""
 LEASES = 300
 """Leases in a budget at least, so that opponents change and the end of the budget is met."""
 LEASE_S = 4.0
@@ -52,7 +55,7 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     )
     limits[f"each should give {ROUNDS} unrolls in the budget"] = turns / (ROUNDS * draft.whole("learner.unroll_length"))
     reason, least = min(limits.items(), key=lambda item: item[1])
-    chosen = power_of_two(least, low=MIN_GAMES, high=MAX_GAMES)
+    chosen = power_of_two(least, low=1 if game.acting >= CROWD else MIN_GAMES, high=MAX_GAMES)
     yield AutoValue("actors.num_envs", chosen, f"with {chosen} {reason}" if least == wanted else reason)
 
 
@@ -66,7 +69,12 @@ def unroll_length(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("learner.unroll_length", length, f"a seat decides {decisions.high:g} times a game at most")
         return
     length = 16 if decisions.mean < 48 else 32
-    yield AutoValue("learner.unroll_length", length, f"a seat decides {decisions.mean:.0f} times a game")
+    acting, reason = situation.game.acting, f"a seat decides {decisions.mean:.0f} times a game"
+    if acting >= CROWD:
+        while length > MIN_UNROLL and CROWD_ROUNDS * acting * length > situation.decisions(1):
+            length //= 2
+            reason = f"{acting:.0f} seats act at once, and all unrolls of a game end at the same time"
+    yield AutoValue("learner.unroll_length", length, reason)
 
 
 def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

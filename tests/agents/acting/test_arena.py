@@ -248,6 +248,21 @@ def test_placements_are_those_of_the_single_games(teams: tuple[int, ...]) -> Non
         assert sum(games for placements in found.values() for _, games in placements) == 360
 
 
+def test_only_assignments_with_an_ended_episode_have_tables_between_teams() -> None:
+    counter = OutcomeCounter(range(60))
+    numbers = [counter.index_of((f"policy-{number}",) * 60) for number in range(500)]
+    ended, returns = np.array([numbers[400], numbers[7], numbers[400]]), np.zeros((3, 60), np.float32)
+    returns[:, 2] = 1.0
+    counter.add(ended, returns=returns, decisions=np.ones(3, np.int64), truncated=np.zeros(3, np.bool_))
+    counter.add_aborted(np.array([numbers[9]]))
+    assert counter._wins.shape == (2, 60, 60), "500 tables of a crowd of seats would fill the memory"
+    found = {totals.policies[0]: totals for totals in counter.take()}
+    assert list(found) == ["policy-400", "policy-7", "policy-9"]
+    assert [int(totals.wins[2, 5]) for totals in found.values()] == [2, 1, 0]
+    assert [int(totals.draws[1, 5]) for totals in found.values()] == [2, 1, 0]
+    assert [(totals.games, totals.aborted) for totals in found.values()] == [(2, 0), (1, 0), (0, 1)]
+
+
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 0)], ids=str)
 def test_placements_are_empty_where_wins_say_it_all(teams: tuple[int, ...]) -> None:
     counter = OutcomeCounter(teams)

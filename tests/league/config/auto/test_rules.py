@@ -99,6 +99,17 @@ def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
     assert config.learner.batch_rows * config.learner.unroll_length <= 512
 
 
+def test_a_crowd_of_seats_plays_one_game_in_short_unrolls_where_the_budget_is_short() -> None:
+    crowd = board_game(play="simultaneous", acting=500.0, turns=even(200), decisions=even(200), costs=SLOW)
+    config, reasons = settled(crowd, budget=BudgetConfig(core_seconds=6.0))
+    assert (config.actors.num_envs, config.learner.unroll_length) == (1, 4)
+    assert "500 seats act at once" in reasons["learner.unroll_length"]
+    long, _ = settled(crowd, budget=BudgetConfig(core_seconds=100_000.0))
+    assert long.learner.unroll_length == 32
+    pair, _ = settled(replace(crowd, acting=2.0), budget=BudgetConfig(core_seconds=6.0))
+    assert (pair.actors.num_envs, pair.learner.unroll_length) == (4, 32)
+
+
 def test_a_dear_deal_keeps_games_few_and_counts_as_a_part_of_every_turn() -> None:
     dealt = replace(FAST, reset_s=0.5)
     few, _ = settled(board_game(costs=dealt), budget=BudgetConfig(core_seconds=60.0))
