@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,7 @@ def _only_wins_and_losses(game: str) -> bool:
     for _ in range(TRIAL_GAMES):
         state = loaded.new_initial_state()
         while not state.is_terminal():
-            if state.is_chance_node():
-                state.apply_action(draw(state, rng))
-            elif state.is_simultaneous_node():
-                players = range(loaded.num_players())
-                state.apply_actions([_any(state.legal_actions(player) or [0], rng) for player in players])
-            else:
-                state.apply_action(_any(state.legal_actions(), rng))
+            random_step(state, rng)
             moves += 1
             if moves == TRIAL_MOVES:
                 return True
@@ -114,8 +109,21 @@ def _only_wins_and_losses(game: str) -> bool:
     return True
 
 
-def _any(actions: Sequence[int], rng: np.random.Generator) -> int:
-    return actions[int(rng.integers(len(actions)))]
+def random_step(state: Any, rng: np.random.Generator) -> float:
+    """Let chance draw, or every seat that acts choose evenly; returns minus the logarithm of the step's probability."""
+    if state.is_chance_node():
+        outcome, probabilities = draw(state, rng), dict(state.chance_outcomes())
+        state.apply_action(outcome)
+        return -math.log(probabilities[outcome])
+    together = state.is_simultaneous_node()
+    seats = range(state.num_players()) if together else [state.current_player()]
+    choices = [state.legal_actions(seat) or [0] for seat in seats]
+    drawn = [actions[int(rng.integers(len(actions)))] for actions in choices]
+    if together:
+        state.apply_actions(drawn)
+    else:
+        state.apply_action(drawn[0])
+    return sum(math.log(len(actions)) for actions in choices)
 
 
 def draw(state: Any, rng: np.random.Generator) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import Observer, fields_of, spec_of_game
+from envs.adapters.openspiel_game import Observer, fields_of, random_step, spec_of_game
 from envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
 from envs.protocol import EnvError, EnvSpec
 
@@ -58,7 +58,8 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     turn_based = pyspiel.convert_to_turn_based(game) if twice else game
     if not turn_based.get_type().provides_information_state_string:
         raise EnvError(f"{spec.env_id} does not name its information states")
-    _require_small(game, spec)
+    if _is_hopeless(game):
+        raise EnvError(f"{spec.env_id} is far too large to visit every history (at most {MAX_HISTORIES:,})")
     found = _Found(game, spec)
     shadow = turn_based.new_initial_state() if twice else None
     stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats, 1.0)]
@@ -75,29 +76,17 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     return DecisionTree(found.info_states(), found.endings())
 
 
-def _require_small(game: Any, spec: EnvSpec) -> None:
-    """Raises EnvError where random games say that there are far too many histories, before half a minute of visits."""
+def _is_hopeless(game: Any) -> bool:
+    """True if random games say that there are far too many histories; to find it by visits takes half a minute."""
     rng, logs, limit = np.random.default_rng(0), [], math.log(HOPELESS * MAX_HISTORIES)
     for _ in range(PLAYOUTS):
         state, log_choices = game.new_initial_state(), 0.0
         while not state.is_terminal():
-            if state.is_chance_node():
-                choices = [[action for action, _ in state.chance_outcomes()]]
-            elif state.is_simultaneous_node():
-                choices = [state.legal_actions(seat) or [0] for seat in range(spec.num_seats)]
-            else:
-                choices = [state.legal_actions()]
-            drawn = [actions[int(rng.integers(len(actions)))] for actions in choices]
-            log_choices += sum(math.log(len(actions)) for actions in choices)
+            log_choices += random_step(state, rng)
             if log_choices - math.log(PLAYOUTS) > limit:  # the mean of all games is at least this one's part of it
-                raise EnvError(f"{spec.env_id} is far too large to visit every history (at most {MAX_HISTORIES:,})")
-            if state.is_simultaneous_node():
-                state.apply_actions(drawn)
-            else:
-                state.apply_action(drawn[0])
+                return True
         logs.append(log_choices)
-    if log_endings(logs) > limit:
-        raise EnvError(f"{spec.env_id} is far too large to visit every history (at most {MAX_HISTORIES:,})")
+    return log_endings(logs) > limit
 
 
 @dataclass(frozen=True)
