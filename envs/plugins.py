@@ -246,4 +246,16 @@ def _defined_near(module: ModuleType, attribute: str) -> str:
         if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
     ]
     close = difflib.get_close_matches(attribute, own, n=3, cutoff=0.5) or sorted(own)[:6]
+    if not close and _can_be_found(inner := f"{module.__name__}.{attribute}"):
+        return f"; {inner} is a module: name what it defines, as in {inner}:NAME{_callables_of(inner)}"
     return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _callables_of(module: str) -> str:
+    """Names the callables that a module lists as its own; empty if it cannot be imported."""
+    try:
+        found = importlib.import_module(module)
+    except Exception:  # code of others: the message around this one is of use without it
+        return ""
+    own = [name for name in getattr(found, "__all__", ()) if callable(getattr(found, name, None))]
+    return f" (it has {', '.join(own)})" if own else ""

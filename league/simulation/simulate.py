@@ -295,10 +295,10 @@ class Simulation:
         """Results drawn from the world."""
         games = max(round(self._pace.lease_steps * assignment.probability / self._pace.decisions_per_game), 1)
         seats = range(len(assignment.policies))
-        directives = self._placements(assignment, games) if len(self._sides) > 1 else ()
+        placements = self._placements(assignment, games) if len(self._sides) > 1 else ()
         wins = [[0] * len(seats) for _ in seats]
         draws = [[0] * len(seats) for _ in seats]
-        for ranks, times in directives:
+        for ranks, times in placements:
             rank = dict(zip(self._sides, ranks, strict=True))
             for k, own in enumerate(self._teams):
                 for m, other in enumerate(self._teams):
@@ -313,7 +313,7 @@ class Simulation:
             wins=tuple(map(tuple, wins)),
             draws=tuple(map(tuple, draws)),
             return_sums=returns,
-            placements=directives if has_placements(self._teams) else (),
+            placements=placements if has_placements(self._teams) else (),
         )
 
     def _placements(self, assignment: Assignment, games: int) -> Placements:
@@ -321,10 +321,10 @@ class Simulation:
         policies = [self.policy_of(assignment.policies[self._teams.index(side)]) for side in self._sides]
         drawn = int(self._rng.binomial(games, DRAW_FRACTION))
         chances = [self._world.win_rate(policies[0], policy) for policy in policies[1:]]
-        directives = drawn_placements(chances, games - drawn, self._rng)
+        placements = drawn_placements(chances, games - drawn, self._rng)
         if drawn:
-            directives[(0,) * len(policies)] = drawn
-        return tuple(sorted(directives.items()))
+            placements[(0,) * len(policies)] = drawn
+        return tuple(sorted(placements.items()))
 
     def policy_of(self, name: str) -> Policy:
         """The simulated policy of that id."""

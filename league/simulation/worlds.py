@@ -5,6 +5,7 @@ Shape letters: D numbers of a policy, A actions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -50,7 +51,7 @@ class SkillWorld:
 
     def win_rate(self, first: Policy, second: Policy) -> float:
         """Logistic in the difference."""
-        return float(1.0 / (1.0 + np.exp(np.clip(second[0] - first[0], -50.0, 50.0))))
+        return _logistic(float(first[0] - second[0]))
 
     def learn(self, policy: Policy, met: Sequence[tuple[Policy, float]], steps: int, rate: float) -> Policy:
         """s' = gain ln(exp(s / gain) + learnt / steps)."""
@@ -85,7 +86,7 @@ class DiscWorld:
     def win_rate(self, first: Policy, second: Policy) -> float:
         """Logistic in skill difference and cross product."""
         cross = first[1] * second[2] - first[2] * second[1]
-        return float(1.0 / (1.0 + np.exp(np.clip(second[0] - first[0] - self._edge * cross, -50.0, 50.0))))
+        return _logistic(float(first[0] - second[0] + self._edge * cross))
 
     def learn(self, policy: Policy, met: Sequence[tuple[Policy, float]], steps: int, rate: float) -> Policy:
         """Skill as above; the point turns toward the mean of what would beat those met."""
@@ -138,17 +139,24 @@ def drawn_placements(chances: Sequence[float], games: int, rng: np.random.Genera
     Returns:
       Ranks of all sides, 0 the best -> games.
     """
-    likely = np.clip(chances, CERTAIN, 1.0 - CERTAIN)
-    weights = np.concatenate([[1.0], (1.0 - likely) / likely])
+    likely = [min(max(chance, CERTAIN), 1.0 - CERTAIN) for chance in chances]
+    weights = np.array([1.0, *((1.0 - chance) / chance for chance in likely)])
+    sides = range(len(weights))
     found: dict[tuple[int, ...], int] = {(): games}
-    for _ in weights:
+    for _ in sides[1:]:
         longer: dict[tuple[int, ...], int] = {}
         for ahead, times in found.items():
-            left = [side for side in range(len(weights)) if side not in ahead]
+            left = [side for side in sides if side not in ahead]
             drawn = rng.multinomial(times, weights[left] / weights[left].sum())
-            longer.update({(*ahead, side): int(n) for side, n in zip(left, drawn, strict=True) if n})
+            longer.update({(*ahead, side): n for side, n in zip(left, drawn.tolist(), strict=True) if n})
         found = longer
-    return {tuple(map(order.index, range(len(weights)))): times for order, times in found.items()}
+    orders = {(*ahead, *(side for side in sides if side not in ahead)): times for ahead, times in found.items()}
+    return {tuple(map(order.index, sides)): times for order, times in orders.items()}
+
+
+def _logistic(log_odds: float) -> float:
+    """1 / (1 + exp(-log_odds)), by odds that a float holds."""
+    return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))
 
 
 WORLDS: Mapping[str, World] = {"skill": SkillWorld(), "disc": DiscWorld(), "matrix": MatrixWorld()}

@@ -89,6 +89,17 @@ def test_a_name_that_cannot_be_loaded_is_one_clause(folder: Path, name: str, wor
     assert "Path" not in str(caught.value).partition("did you mean")[2]  # what a file imports is no answer
 
 
+def test_a_module_named_as_an_attribute_is_answered_with_its_name_and_what_it_lists(folder: Path) -> None:
+    (folder / "a_package").mkdir()
+    (folder / "a_package" / "__init__.py").touch()
+    (folder / "a_package" / "games.py").write_text("__all__ = ['board', 'SIZE']\nSIZE = 3\ndef board(): ...\n")
+    (folder / "a_package" / "broken.py").write_text("raise RuntimeError\n")
+    with pytest.raises(PluginError, match=r"a module: .* as in a_package\.games:NAME \(it has board\)"):
+        load("a_package:games")
+    with pytest.raises(PluginError, match=r"as in a_package\.broken:NAME$"):
+        load("a_package:broken")
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_and_the_forms() -> None:
     with pytest.raises(PluginError, match=r"'psterior' \(did you mean 'posterior'\?\): there are posterior"):
         resolve("psterior", {"posterior": "x:y"}, what="gate")
