@@ -14,7 +14,10 @@ from envs.protocol import Turn
 
 
 class Breaking(RepeatedRockPaperScissors):
-    """Does `how` from the `after`-th step on; "hang" first touches the file `flag`."""
+    """Does `how` from the `after`-th step on; "hang" first touches the file `flag`.
+
+    "hang_when_asked" waits for the file, whatever `after` is, and takes it away before it hangs.
+    """
 
     def __init__(self, *, num_envs: int, how: str, after: int, flag: str) -> None:
         super().__init__(num_envs=num_envs, rounds=4)
@@ -25,6 +28,8 @@ class Breaking(RepeatedRockPaperScissors):
     def step(self, actions: Any) -> Turn:
         turn = super().step(actions)
         self._left -= 1
+        if self._how == "hang_when_asked":
+            return self._broken(turn) if Path(self._flag).exists() else turn
         return turn if self._left > 0 else self._broken(turn)
 
     def _broken(self, turn: Turn) -> Turn:
@@ -38,8 +43,10 @@ class Breaking(RepeatedRockPaperScissors):
             state = turn.obs["state"].copy()
             state[2] = np.inf
             return dataclasses.replace(turn, obs={"state": state})
-        assert self._how == "hang"
-        Path(self._flag).touch()
+        if self._how == "hang":
+            Path(self._flag).touch()
+        else:
+            Path(self._flag).unlink()
         while True:
             time.sleep(60)
 

@@ -11,13 +11,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from envs.games.kuhn import KuhnPoker
 from envs.games.tic_tac_toe import TicTacToe
 from envs.protocol import BatchedEnv, Turn
 
 OPEN: Counter[str] = Counter()
 
 
-class CountedBoards:
+class CountedGames:
     """A `BatchedEnv` that counts itself, and its copies too."""
 
     def __init__(self, games: BatchedEnv) -> None:
@@ -33,10 +34,10 @@ class CountedBoards:
     def step(self, actions: NDArray[np.generic]) -> Turn:
         return self._games.step(actions)
 
-    def fork(self, env_indices: NDArray[np.int64]) -> tuple[CountedBoards, Turn]:
-        assert isinstance(self._games, TicTacToe)
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[CountedGames, Turn]:
+        assert isinstance(self._games, TicTacToe | KuhnPoker)
         forked, turn = self._games.fork(env_indices)
-        return CountedBoards(forked), turn
+        return CountedGames(forked), turn
 
     def close(self) -> None:
         OPEN["open"] -= self._is_open
@@ -77,8 +78,12 @@ class CountedLine(gymnasium.Env[Any, Any]):
         self._is_open = False
 
 
-def boards(num_envs: int) -> CountedBoards:
-    return CountedBoards(TicTacToe(num_envs=num_envs))
+def boards(num_envs: int) -> CountedGames:
+    return CountedGames(TicTacToe(num_envs=num_envs))
+
+
+def cards(num_envs: int) -> CountedGames:
+    return CountedGames(KuhnPoker(num_envs=num_envs))
 
 
 def line() -> CountedLine:

@@ -269,12 +269,14 @@ def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_leaves_at_once(number: signal.Signals, tmp_path: Path) -> None:
-    flag = tmp_path / "hangs"
-    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": "hang", "after": 2_500, "flag": str(flag)}}
+    flag = tmp_path / "hang"
+    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": "hang_when_asked", "flag": str(flag)}}
     config, run = write_config(tmp_path, tiny(env=env, league=ONE_PLAYER)), tmp_path / "run"
     process = spawn("train", config, "--run-dir", run, *LONG)
     try:
-        wait_until(lambda: flag.exists() or process.poll() is not None, "the hanging game")
+        wait_for_play(process, run)
+        flag.touch()
+        wait_until(lambda: not flag.exists() or process.poll() is not None, "the hanging game")
         process.send_signal(number)
         assert process.stdout is not None
         wait_until(lambda: "Stopping" in process.stdout.readline(), "the first signal's answer")

@@ -17,6 +17,7 @@ from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
 BOARDS = "tests.league.counted_envs:boards"
+CARDS = "tests.league.counted_envs:cards"
 LINE = "tests.league.counted_envs:line"
 
 
@@ -31,14 +32,14 @@ def all_closed() -> bool:
     return OPEN["made"] > 0 and OPEN["open"] == 0
 
 
-@pytest.mark.parametrize("env_id", [BOARDS, LINE])
+@pytest.mark.parametrize("env_id", [CARDS, LINE])
 def test_a_run_and_all_that_is_done_with_it_close_every_env(tmp_path: Path, env_id: str) -> None:
     plain = tiny(env={"id": env_id}, evaluation={"bots": ["random", "mcts:2"], "games": 2}, league=ONE_PLAYER)
     run = start(tmp_path, plain, env_steps=600).folder.path
     assert all_closed(), "train"
     go_on(run, env_steps=300)
     assert all_closed(), "resume"
-    bots = "random,tactical,mcts:2" if env_id == BOARDS else "random,mcts:2"
+    bots = "random,tactical,mcts:2" if env_id == CARDS else "random,mcts:2"
     assert league("eval", run, "--bots", bots, "--games", 2).code == 0
     assert all_closed(), "eval"
     library.load_policy(run)
@@ -46,9 +47,9 @@ def test_a_run_and_all_that_is_done_with_it_close_every_env(tmp_path: Path, env_
     assert league("doctor", run).code == 0
     assert league("fork", run, tmp_path / "forked", "--at", "latest", "-s", "env.kwargs={}").code == 0
     assert all_closed(), "fork"
-    assert league("simulate", tmp_path / "config.yaml", "--for", "60s").code == 0
+    assert league("simulate", tmp_path / "config.yaml", "--for", "10s").code == 0
     assert all_closed(), "simulate"
-    if env_id == BOARDS:
+    if env_id == CARDS:
         assert league("exploit", run, "--env-steps", 300, "--games", 4).code == 0
         assert all_closed(), "exploit"
 
