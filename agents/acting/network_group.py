@@ -17,9 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from agents.acting.policy import BLOCK_SLOTS, padded_size
+from agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from agents.nets.centralised import ZerosForMissing
 from agents.nets.dense import Dense, fused_product, prefers_fused
 from agents.nets.dict_encoder import Branches
+from agents.nets.entities import EntityInput, EntityLayer, EntityPool
 from agents.nets.heads import CategoricalHead, HeadsBlock
 from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
 from agents.nets.lstm import LSTMCore
@@ -33,6 +35,7 @@ SHARED = (
     *(Network, nn.ModuleDict, nn.ModuleList, nn.Sequential, nn.Identity, nn.Tanh),
     *(FlattenFields, InputLayer, IdentityInput, DenseLayer, Branches, PictureInput, BlockMeans, ZerosForMissing),
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
+    *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
     *(LSTMCore, TwinInput, TwinLayer, TwinCore, TwinHeads, HeadsBlock, CategoricalHead, MultiCategoricalHead),
 )
 """Modules without parameters of their own that treat every row alike and keep rows first: they run once for all."""
@@ -232,6 +235,24 @@ class GroupedConvolution(nn.Module):
         return torch.cat(parts)
 
 
+class GroupedNorm(nn.Module):
+    """The same layer normalisation of M networks: every row at once, then each network's scale and offset."""
+
+    def __init__(self, split: RowSplit, layers: Sequence[Norm]) -> None:
+        super().__init__()
+        self._split = split
+        self._shape, self._eps = layers[0].normalized_shape, layers[0].eps
+        self._parameters_of = [(layer.weight, layer.bias) for layer in layers]
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N, ..., W] -> the same."""
+        normal = nn.functional.layer_norm(features, self._shape, eps=self._eps)
+        for piece in self._split.pieces(features.shape[0]):
+            weight, bias = (parameter.to(features.dtype) for parameter in self._parameters_of[piece.network])
+            piece.own_rows(normal).mul_(weight).add_(bias)
+        return normal
+
+
 class GroupedValueScale(nn.Module):
     """The same scale of values of M networks."""
 
@@ -250,6 +271,7 @@ GROUPED: Mapping[type[nn.Module], type[nn.Module]] = {
     Dense: GroupedDense,
     nn.LSTM: GroupedLSTM,
     nn.Conv2d: GroupedConvolution,
+    Norm: GroupedNorm,
     ValueScale: GroupedValueScale,
 }
 """Modules with parameters -> what replaces them; its arguments are the split and the module of each network."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
+from agents.nets.dense import Dense
 from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks, is_scaled, symlog
 from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec
@@ -92,7 +94,7 @@ class EntityInput(nn.Module):
 
     def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
         """Features [..., E * W + E + F] of observation fields [..., *shape]."""
-        dtype = compute_dtype(next(self.embeddings.parameters()))
+        dtype = compute_dtype(cast(Dense, self.embeddings[0]).weight)
         entities, flags = [], []
         for one, embedding in zip(self.layout.sets, self.embeddings, strict=True):
             numbers = obs[one.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,8 @@ from agents.acting.turn_policies import TurnPolicies
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
-from envs.protocol import BatchedEnv, EnvConfig, Turn
+from envs.games.connect_four import ConnectFour
+from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, Turn
 from envs.registry import make
 from tests.agents.learner.learner_cases import weights_in
 
@@ -24,6 +26,8 @@ ROWS = (130, 3, 0, 1, 64, 62)
 """Rows of each policy: more than a block, a few, none, one, a whole block, nearly one."""
 MANY_ROWS = (2, 0, 257, 0, 1, 0)
 """So many that a layer computes whole blocks, and with them rows of other networks."""
+
+ROWS_OF_BOARDS = f"{__name__}:RowsOfBoards"
 
 MLP = NetworkConfig(hidden=(16, 16))
 LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=2)
@@ -41,16 +45,44 @@ CASES: dict[str, tuple[str, dict[str, object], NetworkConfig]] = {
     "convolutions": ("connect_four", {}, NetworkConfig(encoder="conv", channels=(4, 4), hidden=(16,))),
     "residual": ("connect_four", {}, NetworkConfig(encoder="impala_resnet", channels=(4,), hidden=(16,))),
     "fields": ("connect_four", {}, NetworkConfig(encoder="dict", channels=(4,), hidden=(16,))),
+    "entities": (ROWS_OF_BOARDS, {}, NetworkConfig(encoder="entities", hidden=(16,), entity_size=8)),
     "popart": ("connect_four", {}, NetworkConfig(hidden=(16,), value_output="popart")),
     "sub-actions": ("probe_sub_actions", {"masked": False}, MLP),
 }
+
+
+class RowsOfBoards:
+    """Connect Four as entities: the rows of the board, of which those with a stone are there, and the top cells."""
+
+    def __init__(self, num_envs: int) -> None:
+        self._games, self.num_envs = ConnectFour(num_envs=num_envs), num_envs
+        fields = {
+            "rows": ArraySpec((6, 14), "float32"),
+            "rows_mask": ArraySpec((6,), "bool"),
+            "top": ArraySpec((7,), "bool"),
+        }
+        self.spec = dataclasses.replace(self._games.spec, env_id=ROWS_OF_BOARDS, observations=fields)
+
+    def reset(self, seed: int) -> Turn:
+        return self._seen(self._games.reset(seed))
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        return self._seen(self._games.step(actions))
+
+    def close(self) -> None:
+        self._games.close()
+
+    def _seen(self, turn: Turn) -> Turn:
+        rows = turn.obs["board"].transpose(0, 2, 1, 3).reshape(-1, 6, 14)
+        fields = {"rows": rows.astype(np.float32), "rows_mask": rows.any(2), "top": rows[:, 0, :7]}
+        return dataclasses.replace(turn, obs=fields)
 
 
 def game(env_id: str, kwargs: dict[str, object]) -> tuple[BatchedEnv, Turn]:
     """Games that stand differently, in a turn with one slot for each of `NUM_ENVS`."""
     env = make(EnvConfig(env_id, kwargs), num_envs=NUM_ENVS)
     turn = env.reset(0)
-    if env_id == "connect_four":
+    if env.spec.actions.num_actions == 7:
         for column in range(4):
             turn = env.step((np.arange(NUM_ENVS) * (column + 1)) % 7)
     return env, turn
