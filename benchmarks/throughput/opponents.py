@@ -41,7 +41,11 @@ NETWORKS: Mapping[str, NetworkConfig] = {
     "MLP 512-512": NetworkConfig(hidden=(512, 512)),
     "MLP 128 + LSTM-128": NetworkConfig(hidden=(128,), core="lstm", core_size=128),
     "conv 8-8 + 64": NetworkConfig(encoder="conv", channels=(8, 8), hidden=(64,)),
+    "entities + MLP 128": NetworkConfig(encoder="entities", hidden=(128,)),
 }
+
+OF_BOARDS = tuple(name for name, network in NETWORKS.items() if network.encoder != "entities")
+"""Networks for the default game, which has no entities."""
 
 
 class OneByOne:
@@ -125,7 +129,7 @@ def main() -> int:
     )
     parser.add_argument("--env", default="connect_four", help="id of a game of two seats or more")
     parser.add_argument("--games", type=int, default=GAMES, help="games at once")
-    parser.add_argument("--networks", nargs="*", choices=sorted(NETWORKS), default=list(NETWORKS))
+    parser.add_argument("--networks", nargs="*", choices=sorted(NETWORKS), default=OF_BOARDS)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of each figure")
     parser.add_argument("--rounds", type=int, default=5, help="times that everything is measured, in turns")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
