@@ -10,6 +10,8 @@ A ply costs more where it is learnt from, which a frozen opponent's is not. So t
 printed, and the bound with and without it. "At equal learnt decisions" divides each of two runs by the speed of one
 player without opponents at its share. That speed is put together from parts in the sizes of the run. Runs that are
 compared take turns; figures are medians. GPUs are hidden.
+
+The parts follow the settings that the run before them was given: a magnet, for one, costs a second forward pass.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from benchmarks.throughput.roofline import (
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.chaos.follower import RunFailed
+from league.config.loading import load_config
+from league.store.run_folder import RunFolder
 
 BOUND_SECONDS = 0.5
 """CPU time of each figure of the bound."""
@@ -171,7 +175,7 @@ def _without_league() -> dict[str, object]:
 
 
 class Session:
-    """The measurements of one env, taken in turns and kept by name.
+    """The measurements of one env, taken in turns and kept by name; parts have the settings of the last run.
 
     Args:
       env: id. workload: how it is run.
@@ -205,6 +209,8 @@ class Session:
             folder=folder,
         )
         self.runs.setdefault(name, []).append(found)
+        resolved = load_config(RunFolder.open(folder / "run").config_path)
+        self._bench = replace(self._bench, learner=resolved.learner, network=resolved.network)
         print(
             f"  {name}: {found.per_core:,.0f} plies per core-second, "
             f"{found.learnt_per_ply:.2f} decisions of each learnt from, {found.snapshots} snapshots; "
@@ -240,14 +246,14 @@ def measure(session: Session, *, repeats: int) -> str | None:
     """Take all measurements in turns; returns why bfloat16 was left out, None where it was not."""
     reason = session.half_reason()
     for _ in range(repeats):
-        session.bound("float32")
         session.run("float32", precision="float32")
+        session.bound("float32")
         session.run("float32 league off", precision="float32", league=False)
         session.run("float32 Ray", precision="float32", runtime="ray")
         session.many_opponents()
         if reason is None:
-            session.bound("bfloat16")
             session.run("bfloat16", precision="bfloat16")
+            session.bound("bfloat16")
             session.run("bfloat16 league off", precision="bfloat16", league=False)
     return reason
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -201,9 +201,7 @@ def acting_rate(bench: Bench, *, num_envs: int, dtype: torch.dtype, records: boo
 
 def update_rate(bench: Bench, unrolls: Unrolls, *, dtype: torch.dtype) -> float:
     """Decisions per core-second of a learner that is given the same ready batch again and again."""
-    config = LearnerConfig(
-        unroll_length=bench.learner.unroll_length, batch_rows=unrolls.num_rows, max_policy_lag=FOREVER
-    )
+    config = replace(bench.learner, batch_rows=unrolls.num_rows, max_policy_lag=FOREVER)
     learner = build_learner(make(bench.env, num_envs=1).spec, bench.network, config, seed=0, dtype=dtype)
     rate = calls_per_core_second(lambda: learner.update(unrolls, budget_fraction=0.0), seconds=bench.seconds)
     learner.close()

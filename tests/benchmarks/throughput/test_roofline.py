@@ -118,3 +118,17 @@ def test_every_opponent_meets_home_from_both_seats(monkeypatch: pytest.MonkeyPat
         (("home", "frozen-1"), (True, False)),
         (("frozen-1", "home"), (False, True)),
     }
+
+
+def test_the_timed_learner_has_the_settings_of_the_run(monkeypatch: pytest.MonkeyPatch):
+    build, configs = roofline.build_learner, []
+
+    def noted(spec, network, config, **settings):
+        configs.append(config)
+        return build(spec, network, config, **settings)
+
+    monkeypatch.setattr(roofline, "build_learner", noted)
+    learner = replace(TINY.learner, entropy_cost=0.3, target_every=7)
+    bench = replace(TINY, learner=learner)
+    roofline.update_rate(bench, roofline.ready_unrolls(bench, rows=8), dtype=torch.float32)
+    assert configs == [replace(learner, batch_rows=8, max_policy_lag=roofline.FOREVER)]
