@@ -163,11 +163,12 @@ class GameFacts:
         """True if a return only says won, drawn or lost: the spec says so, or at most three even-spaced values came.
 
         In fewer episodes than `ENOUGH_EPISODES` any returns are as few; there only -1, 0 and 1 are taken for it.
+        Rewards that came while a game went on are counts of something that random play rarely does, such as hits.
         """
         if self.spec.win_draw_loss:
             return True
         values = self.return_values
-        if not self.is_competitive or len(values) < 2 or self.spec.return_range is not None:
+        if not (self.is_competitive and self.final_only) or len(values) < 2 or self.spec.return_range is not None:
             return False
         if self.episodes < ENOUGH_EPISODES and not set(values) <= {-1.0, 0.0, 1.0}:
             return False

@@ -74,7 +74,7 @@ def _past(situation: Situation) -> tuple[float, str]:
     """
     game = situation.game
     if game.is_simultaneous or game.hides:
-        return 0.1, "play is mixed: the magnet does what the past would"
+        return 0.1, "hidden or simultaneous: more of the past did harm"
     return 0.2, "nothing hidden: the past keeps what was learnt"
 
 

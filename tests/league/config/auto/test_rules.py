@@ -158,6 +158,14 @@ def test_few_episodes_do_not_tell_that_a_game_is_only_won_or_lost(values: tuple[
     assert [settled(game)[0].league.payoff.score for game in games] == scores
 
 
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, 2.0)])
+@pytest.mark.parametrize("episodes", [2, 20])
+def test_rewards_on_the_way_are_counts_however_few_random_play_earned(values: tuple[float, ...], episodes: int) -> None:
+    game = board_game(episodes=episodes, return_values=values, margin=spread(-1, 1), final_only=False)
+    config, _ = settled(game)
+    assert (config.league.payoff.score, config.network.value_output) == ("returns", "popart")
+
+
 def test_a_stated_range_of_returns_is_kept() -> None:
     config, _ = settled(poker(spec=spec(return_range=(-13.0, 13.0))))
     assert config.league.payoff.score is None
@@ -237,7 +245,7 @@ def test_tiny_returns_and_those_of_unequal_groups_are_brought_to_about_one(
         {"zero_sum": True},
         {"interaction": 0.3},
         {"interaction": 0.0, "final_only": True},
-        {"interaction": 0.0, "return_values": (-1.0, 0.0, 1.0)},
+        {"interaction": 0.0, "spec": replace(pursuit().spec, win_draw_loss=True)},
     ],
     ids=["two seats", "zero sum", "rewards of guesses", "paid at the end", "won or lost"],
 )
