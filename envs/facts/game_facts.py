@@ -163,7 +163,7 @@ class GameFacts:
         """True if a return only says won, drawn or lost: the spec says so, or at most three even-spaced values came.
 
         In fewer episodes than `ENOUGH_EPISODES` any returns are as few; there only -1, 0 and 1 are taken for it.
-        Rewards that came while a game went on are counts of something that random play rarely does, such as hits.
+        Rewards before the end of a game are counts of something that random play rarely does, such as hits.
         """
         if self.spec.win_draw_loss:
             return True
