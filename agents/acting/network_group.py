@@ -236,7 +236,10 @@ class GroupedConvolution(nn.Module):
 
 
 class GroupedNorm(nn.Module):
-    """The same layer normalisation of M networks: every row at once, then each network's scale and offset."""
+    """The same layer normalisation of M networks: every row at once, then each network's scale and offset.
+
+    Like `Norm`, it computes in float32 and keeps the dtype of its input.
+    """
 
     def __init__(self, split: RowSplit, layers: Sequence[Norm]) -> None:
         super().__init__()
@@ -246,11 +249,12 @@ class GroupedNorm(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[N, ..., W] -> the same."""
-        normal = nn.functional.layer_norm(features, self._shape, eps=self._eps)
+        normal = nn.functional.layer_norm(features.float(), self._shape, eps=self._eps)
         for piece in self._split.pieces(features.shape[0]):
-            weight, bias = (parameter.to(features.dtype) for parameter in self._parameters_of[piece.network])
-            piece.own_rows(normal).mul_(weight).add_(bias)
-        return normal
+            weight, bias = self._parameters_of[piece.network]
+            own = piece.own_rows(normal)
+            torch.addcmul(bias, own, weight, out=own)
+        return normal.to(features.dtype)  # rounded once, as the kernel does
 
 
 class GroupedValueScale(nn.Module):

@@ -179,10 +179,12 @@ def test_policies_of_one_architecture_choose_together_what_each_would_alone(
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-def test_bfloat16_and_greedy_policies_choose_together_what_each_would_alone(greedy: bool) -> None:
-    env, turn = game("connect_four", {})
+@pytest.mark.parametrize("case", ["mlp", "entities"])
+def test_bfloat16_and_greedy_policies_choose_together_what_each_would_alone(case: str, greedy: bool) -> None:
+    env_id, kwargs, config = CASES[case]
+    env, turn = game(env_id, kwargs)
     policies = [
-        NetworkPolicy(random_network(env, MLP, seed=seed), dtype=torch.bfloat16, greedy=greedy) for seed in range(6)
+        NetworkPolicy(random_network(env, config, seed=seed), dtype=torch.bfloat16, greedy=greedy) for seed in range(6)
     ]
     for rows in (ROWS, MANY_ROWS):
         assert_equal_choices(policies, TurnPolicies(policies), env, turn, rows=rows)
