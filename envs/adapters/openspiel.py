@@ -2,9 +2,10 @@
 
 Fields: "information_state" (float32) where the game has that tensor, else "observation"; a tensor of rank 3 keeps its
 shape, any other is flat. With several seats "seat" (bool [S], one-hot) stands beside it: not every tensor tells whose
-it is.
+it is. A tensor that looks the same at different times has "time" (float32 [T], one-hot) beside it, for such a game ends
+after so many moves.
 
-Shape letters: N games, S seats, K slots, A actions.
+Shape letters: N games, S seats, K slots, A actions, T parts of the longest game.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import Observer, draw, fields_of, load_game, spec_of_game
+from envs.adapters.openspiel_game import TIME, Observer, draw, fields_of, load_game, spec_of_game
 from envs.adapters.openspiel_tree import tree_of
 from envs.adapters.turn_builder import legal_answers
 from envs.decision_tree import DecisionTree
@@ -51,6 +52,7 @@ class OpenSpielEnv:
         self.num_envs = num_envs
         self._game = game
         self._observer = Observer(game)
+        self._hides_time = TIME in spec.observations
         self._per_step = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
         self._rng = np.random.default_rng(0)
         self._states: list[Any] = []
@@ -203,7 +205,7 @@ class OpenSpielEnv:
     def _turn(self) -> Turn:
         """Show what the seats that must act see and may do."""
         read, tensor, rows = self._observer.read, self._observer.tensor, self._tensors
-        legal, seats, row = [], [], 0
+        legal, seats, times, row = [], [], [], 0
         for state, acting in zip(self._states, self._acting, strict=True):
             for seat in acting:
                 read(state, seat)
@@ -211,6 +213,8 @@ class OpenSpielEnv:
                 legal.append(state.legal_actions(seat))
                 row += 1
             seats += acting
+            if self._hides_time:
+                times += [self._observer.time_of(state)] * len(acting)
         self._seat = np.array(seats, np.int64)
         self._env = self._games.repeat([len(acting) for acting in self._acting])
         mask = np.zeros((row, self.spec.actions.num_actions), np.bool_)
@@ -220,7 +224,7 @@ class OpenSpielEnv:
         return Turn(
             env_index=self._env,
             seat=self._seat,
-            obs=fields_of(self.spec, rows[:row], self._seat),
+            obs=fields_of(self.spec, rows[:row], seat=self._seat, times=times),
             action_mask=mask.copy(),
             rewards=self._waiting.astype(np.float32),
             terminated=self._ended,

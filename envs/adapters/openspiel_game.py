@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,11 @@ from envs.plugins import first_line
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec
 
 IMAGE_RANK = 3
-TRIAL_GAMES, TRIAL_MOVES = 50, 3000  # random play that looks for a return other than a win, a draw or a loss
+TRIAL_GAMES, TRIAL_MOVES = 50, 3000  # random play that looks for what a game's description does not say
+RECURRING_SHARE = 0.01  # of the moves of random play, from which on a game is one whose positions recur
+TIME = "time"
+"""Observation field, float32 one-hot: which of equal parts of the longest game a move falls into."""
+MAX_TIMES = 32  # a longer game has fewer parts than moves
 
 
 def load_game(name: str, kwargs: Mapping[str, object]) -> Any:
@@ -65,6 +69,8 @@ def spec_of_game(game: Any, env_id: str) -> EnvSpec:
     except pyspiel.SpielError as error:
         raise EnvError(f"{env_id}: it does not give the tensor that it promises: {error}") from error
     observations = {name: ArraySpec(shape, "float32")}
+    if _hides_time(str(game)):
+        observations[TIME] = ArraySpec((min(longest_game(game), MAX_TIMES),), "float32")
     if seats > 1:
         observations["seat"] = ArraySpec((seats,), "bool")
     return EnvSpec(
@@ -93,6 +99,12 @@ def tensor_of(game: Any) -> tuple[str, tuple[int, ...]]:
     return name, tuple(shape) if len(shape) == IMAGE_RANK and min(shape[1:]) > 1 else (size,)
 
 
+def longest_game(game: Any) -> int:
+    """The most moves of one game as OpenSpiel numbers them: chance moves count only where seats move in turns."""
+    together = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+    return int(game.max_game_length() if together else game.max_move_number())
+
+
 @functools.lru_cache(maxsize=64)
 def _only_wins_and_losses(game: str) -> bool:
     """True if random play of this game of returns in [-1, 1] shows no return but -1, 0 and 1."""
@@ -107,6 +119,33 @@ def _only_wins_and_losses(game: str) -> bool:
         if not set(state.returns()) <= {-1.0, 0.0, 1.0}:
             return False
     return True
+
+
+@functools.lru_cache(maxsize=64)
+def _hides_time(name: str) -> bool:
+    """True for a game whose tensor looks the same at different times, although every seat has seen all moves.
+
+    Such a game ends after so many moves without showing how many are left, and what is best depends on that (Pardo et
+    al. 2018, Time limits in reinforcement learning, section 2). Where something is hidden, the number of moves may be
+    hidden too, and a tensor of an information state is complete by definition.
+    """
+    game = pyspiel.load_game(name)
+    facts = game.get_type()
+    if facts.provides_information_state_tensor or facts.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+        return False
+    observer, rng, first_seen = Observer(game), np.random.default_rng(0), dict[tuple[int, bytes], int]()
+    moves = recurring = 0
+    for _ in range(TRIAL_GAMES):
+        state = game.new_initial_state()
+        while not state.is_terminal() and moves < TRIAL_MOVES:
+            if not state.is_chance_node():
+                seat = 0 if state.is_simultaneous_node() else state.current_player()
+                observer.read(state, seat)
+                now = state.move_number()
+                recurring += first_seen.setdefault((seat, observer.tensor.tobytes()), now) != now
+            random_step(state, rng)
+            moves += 1
+    return recurring > RECURRING_SHARE * moves
 
 
 def random_step(state: Any, rng: np.random.Generator) -> float:
@@ -136,11 +175,20 @@ def draw(state: Any, rng: np.random.Generator) -> int:
     return outcome
 
 
-def fields_of(spec: EnvSpec, tensors: NDArray[np.float32], seat: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
-    """The observation fields of K seats from their tensors, float32 [K, tensor size]."""
-    (name, first), *others = spec.observations.items()
+def fields_of(
+    spec: EnvSpec, tensors: NDArray[np.float32], *, seat: NDArray[np.int64], times: Sequence[int]
+) -> dict[str, NDArray[np.generic]]:
+    """The observation fields of K seats.
+
+    Args:
+      tensors: [K, tensor size]. seat: [K].
+      times: K of `Observer.time_of`; not read where the game has no field of that name.
+    """
+    name, first = next(iter(spec.observations.items()))
     fields: dict[str, NDArray[np.generic]] = {name: tensors.reshape(len(tensors), *first.shape)}
-    if others:
+    if TIME in spec.observations:
+        fields[TIME] = np.eye(*spec.observations[TIME].shape, dtype=np.float32)[times]
+    if spec.num_seats > 1:
         fields["seat"] = np.eye(spec.num_seats, dtype=np.bool_)[seat]
     return fields
 
@@ -156,3 +204,9 @@ class Observer:
         """Call with (state, seat): fills `tensor`."""
         self.tensor: NDArray[np.float32] = observation.tensor
         """float32 [tensor size], the last reading."""
+        self._longest = longest_game(game)
+
+    def time_of(self, state: Any) -> int:
+        """The part of the longest game that its next move falls into: one of `min(longest, MAX_TIMES)`, from 0 on."""
+        parts = min(self._longest, MAX_TIMES)
+        return min(int(state.move_number()) * parts // self._longest, parts - 1)

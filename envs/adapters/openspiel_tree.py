@@ -153,6 +153,7 @@ class _Found:
         self._spec = spec
         self._observer = Observer(game)
         self._tensors: list[NDArray[np.float32]] = []
+        self._times: list[int] = []
         self._seats: list[int] = []
         self._legal: list[list[int]] = []
         self._last: list[Decision] = []
@@ -170,6 +171,7 @@ class _Found:
             return index
         self._observer.read(state, seat)
         self._tensors.append(self._observer.tensor.copy())
+        self._times.append(self._observer.time_of(state))
         self.num_entries += self._observer.tensor.size
         self._seats.append(seat)
         self._legal.append(state.legal_actions(seat))
@@ -198,7 +200,7 @@ class _Found:
         seat, last = np.array(self._seats, np.int64), np.array(self._last, np.int64).reshape(num, 2)
         return InformationStates(
             seat=seat,
-            fields=fields_of(self._spec, np.stack(self._tensors), seat),
+            fields=fields_of(self._spec, np.stack(self._tensors), seat=seat, times=self._times),
             legal=legal,
             parent=last[:, 0],
             parent_action=last[:, 1],

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+from envs.adapters.openspiel_game import TIME
 from envs.bots import make_bot
 from envs.conformance import check_env
+from envs.decision_tree import TreeGame
 from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
@@ -26,6 +28,7 @@ KINDS = {
     "chance_between": "backgammon",
     "rewards_on_the_way": "laser_tag(horizon=40)",
     "shared_rewards": "hanabi",
+    "positions_recur_with_chance": "pig",
     "one_seat": "catch",
     "written_in_python": "python_tic_tac_toe",
 }
@@ -49,6 +52,8 @@ def test_every_turn_equals_the_game_stepped_one_by_one(name: str) -> None:
             assert np.array_equal(turn.obs[field][row].ravel(), np.array(slow[game].seen(seat), np.float32))
             assert np.flatnonzero(turn.action_mask[row]).tolist() == slow[game].state.legal_actions(seat)
             assert env.spec.num_seats == 1 or np.flatnonzero(turn.obs["seat"][row]).tolist() == [seat]
+            if TIME in turn.obs:
+                assert np.flatnonzero(turn.obs[TIME][row]).tolist() == [slow[game].time(len(turn.obs[TIME][row]))]
             waiting[game, seat] = 0
         actions = uniform_legal(turn.action_mask, draws)
         turn = env.step(actions)
@@ -106,6 +111,49 @@ def test_the_spec_says_what_the_game_is() -> None:
     assert specs["rewards_on_the_way"].observations["observation"].shape == (4, 7, 7)
     assert specs["hidden"].observations["information_state"].shape == (30,)
     assert list(specs["one_seat"].observations) == ["observation"]
+
+
+def test_a_tensor_that_looks_the_same_at_different_times_has_the_time_beside_it() -> None:
+    timed = {kind for kind, name in KINDS.items() if TIME in spec_of(EnvConfig(f"openspiel:{name}")).observations}
+    assert timed == {
+        "simultaneous_with_chance",
+        "simultaneous_in_rounds",
+        "rewards_on_the_way",
+        "positions_recur_with_chance",
+    }
+    assert spec_of(EnvConfig("openspiel:oshi_zumo(horizon=5)")).observations[TIME].shape == (5,)
+    assert spec_of(EnvConfig("openspiel:oshi_zumo(horizon=500)")).observations[TIME].shape == (32,)
+
+
+def test_a_seat_that_does_not_see_all_moves_has_no_time() -> None:
+    spec = spec_of(EnvConfig("openspiel:phantom_ttt"))
+    assert spec.hidden_information
+    assert TIME not in spec.observations
+
+
+def test_copies_and_saved_games_know_the_time() -> None:
+    env, other = (game_of("oshi_zumo(coins=6,size=2,horizon=5)", 2) for _ in range(2))
+    env.reset(0)
+    turn = env.step(np.zeros(4, np.int64))
+    copies, copied = env.fork(np.array([1]))
+    assert turn.obs[TIME].argmax(1).tolist() == [1, 1, 1, 1]
+    assert other.load(env.save()).obs[TIME].argmax(1).tolist() == [1, 1, 1, 1]
+    assert copied.obs[TIME].argmax(1).tolist() == [1, 1]
+    assert copies.step(np.zeros(2, np.int64)).obs[TIME].argmax(1).tolist() == [2, 2]
+
+
+def test_information_states_with_one_tensor_have_other_times() -> None:
+    env = game_of("oshi_zumo(coins=3,size=1,horizon=3)", 1)
+    assert isinstance(env, TreeGame)
+    states = env.decision_tree().info_states
+    decisions, at = np.zeros(len(states.seat), np.int64), states.parent
+    while (at >= 0).any():
+        decisions += at >= 0
+        at = np.where(at >= 0, states.parent[at], -1)
+    assert np.array_equal(states.fields[TIME].argmax(1), decisions)
+    tensors = np.concatenate([states.fields["observation"], states.seat[:, None]], axis=1)
+    times = np.concatenate([tensors, decisions[:, None]], axis=1)
+    assert len(np.unique(times, axis=0)) > len(np.unique(tensors, axis=0))
 
 
 def test_parameters_may_stand_in_kwargs() -> None:
