@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.strength.runs import ROOT
 
 RULES = (
+    "envs/adapters",
     "envs/facts",
     "envs/search",
     "agents/learner",

@@ -51,8 +51,7 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     """Visit every history of `game`.
 
     Raises:
-      EnvError: the game has too many histories, does not name its information states, or a seat forgets its own
-        decisions in it.
+      EnvError: the game has too many histories, or does not name its information states.
     """
     twice = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
     turn_based = pyspiel.convert_to_turn_based(game) if twice else game
@@ -148,7 +147,7 @@ class _Found:
     """The information states and endings seen so far, in the order of their first visit."""
 
     def __init__(self, game: Any, spec: EnvSpec) -> None:
-        self.index_of: dict[str, int] = {}
+        self.index_of: dict[tuple[int, str, Decision], int] = {}
         self.num_entries = 0
         self._spec = spec
         self._observer = Observer(game)
@@ -162,12 +161,14 @@ class _Found:
         self._chance: list[float] = []
 
     def add(self, state: Any, shadow: Any, seat: int, last: Decision) -> int:
-        """The number of the information state of `seat`; new ones are recorded. shadow: `state` in turn-based form."""
-        key = shadow.information_state_string(seat)
+        """The number of the information state of `seat`; new ones are recorded. shadow: `state` in turn-based form.
+
+        Some games' names leave out what a seat did before. Its own last decision stands beside the name, so that a best
+        reply may remember, as in a game of perfect recall.
+        """
+        key = (seat, shadow.information_state_string(seat), last)
         index = self.index_of.setdefault(key, len(self._seats))
         if index < len(self._seats):
-            if (self._seats[index], self._last[index]) != (seat, last):
-                raise EnvError(f"{self._spec.env_id}: a seat forgets what it knew; exact values need perfect recall")
             return index
         self._observer.read(state, seat)
         self._tensors.append(self._observer.tensor.copy())
