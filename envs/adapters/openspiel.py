@@ -18,7 +18,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import TIME, Observer, draw, fields_of, load_game, spec_of_game
+from envs.adapters.openspiel_game import TIME, Clock, Observer, draw, fields_of, load_game, spec_of_game
 from envs.adapters.openspiel_tree import tree_of
 from envs.adapters.turn_builder import legal_answers
 from envs.decision_tree import DecisionTree
@@ -52,7 +52,7 @@ class OpenSpielEnv:
         self.num_envs = num_envs
         self._game = game
         self._observer = Observer(game)
-        self._hides_time = TIME in spec.observations
+        self._clock = Clock(game) if TIME in spec.observations else None
         self._per_step = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
         self._rng = np.random.default_rng(0)
         self._states: list[Any] = []
@@ -213,8 +213,8 @@ class OpenSpielEnv:
                 legal.append(state.legal_actions(seat))
                 row += 1
             seats += acting
-            if self._hides_time:
-                times += [self._observer.time_of(state)] * len(acting)
+            if self._clock is not None:
+                times += [self._clock.time_of(state)] * len(acting)
         self._seat = np.array(seats, np.int64)
         self._env = self._games.repeat([len(acting) for acting in self._acting])
         mask = np.zeros((row, self.spec.actions.num_actions), np.bool_)

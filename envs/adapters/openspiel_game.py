@@ -70,7 +70,7 @@ def spec_of_game(game: Any, env_id: str) -> EnvSpec:
         raise EnvError(f"{env_id}: it does not give the tensor that it promises: {error}") from error
     observations = {name: ArraySpec(shape, "float32")}
     if _hides_time(str(game)):
-        observations[TIME] = ArraySpec((min(longest_game(game), MAX_TIMES),), "float32")
+        observations[TIME] = ArraySpec((Clock(game).num_parts,), "float32")
     if seats > 1:
         observations["seat"] = ArraySpec((seats,), "bool")
     return EnvSpec(
@@ -97,12 +97,6 @@ def tensor_of(game: Any) -> tuple[str, tuple[int, ...]]:
         name, shape = "observation", game.observation_tensor_shape()
     size = int(np.prod(shape))
     return name, tuple(shape) if len(shape) == IMAGE_RANK and min(shape[1:]) > 1 else (size,)
-
-
-def longest_game(game: Any) -> int:
-    """The most moves of one game as OpenSpiel numbers them: chance moves count only where seats move in turns."""
-    together = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
-    return int(game.max_game_length() if together else game.max_move_number())
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,7 +176,7 @@ def fields_of(
 
     Args:
       tensors: [K, tensor size]. seat: [K].
-      times: K of `Observer.time_of`; not read where the game has no field of that name.
+      times: K of `Clock.time_of`; not read where the game has no field of that name.
     """
     name, first = next(iter(spec.observations.items()))
     fields: dict[str, NDArray[np.generic]] = {name: tensors.reshape(len(tensors), *first.shape)}
@@ -204,9 +198,19 @@ class Observer:
         """Call with (state, seat): fills `tensor`."""
         self.tensor: NDArray[np.float32] = observation.tensor
         """float32 [tensor size], the last reading."""
-        self._longest = longest_game(game)
+
+
+class Clock:
+    """Tells which of equal parts of the longest game the next move falls into.
+
+    OpenSpiel counts chance moves only where seats move in turns.
+    """
+
+    def __init__(self, game: Any) -> None:
+        together = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+        self._longest = int(game.max_game_length() if together else game.max_move_number())
+        self.num_parts = min(self._longest, MAX_TIMES)
 
     def time_of(self, state: Any) -> int:
-        """The part of the longest game that its next move falls into: one of `min(longest, MAX_TIMES)`, from 0 on."""
-        parts = min(self._longest, MAX_TIMES)
-        return min(int(state.move_number()) * parts // self._longest, parts - 1)
+        """A part in [0, num_parts)."""
+        return min(int(state.move_number()) * self.num_parts // self._longest, self.num_parts - 1)

@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import Observer, fields_of, random_step, spec_of_game
+from envs.adapters.openspiel_game import TIME, Clock, Observer, fields_of, random_step, spec_of_game
 from envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
 from envs.protocol import EnvError, EnvSpec
 
@@ -151,6 +151,7 @@ class _Found:
         self.num_entries = 0
         self._spec = spec
         self._observer = Observer(game)
+        self._clock = Clock(game) if TIME in spec.observations else None
         self._tensors: list[NDArray[np.float32]] = []
         self._times: list[int] = []
         self._seats: list[int] = []
@@ -172,7 +173,8 @@ class _Found:
             return index
         self._observer.read(state, seat)
         self._tensors.append(self._observer.tensor.copy())
-        self._times.append(self._observer.time_of(state))
+        if self._clock is not None:
+            self._times.append(self._clock.time_of(state))
         self.num_entries += self._observer.tensor.size
         self._seats.append(seat)
         self._legal.append(state.legal_actions(seat))
