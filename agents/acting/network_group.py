@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from agents.acting.policy import BLOCK_SLOTS, padded_size
 from agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from agents.nets.centralised import ZerosForMissing
-from agents.nets.dense import Dense, fused_product, prefers_fused
 from agents.nets.dict_encoder import Branches
 from agents.nets.entities import EntityInput, EntityLayer, EntityPool
 from agents.nets.heads import CategoricalHead, HeadsBlock
 from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
+from agents.nets.kernels.dense import Dense, fused_product, prefers_fused
 from agents.nets.lstm import LSTMCore
 from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
 from agents.nets.network import Network, NetworkOutput

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
-from agents.nets.dense import Dense
+from agents.nets.kernels.dense import Dense
 from envs.protocol import ArraySpec
 
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.dense import Dense
+from agents.nets.kernels.dense import Dense
 from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks, is_scaled, symlog
 from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import Block, Core, compute_dtype, unset_on_cpu
 from agents.nets.config import NetworkConfig
-from agents.nets.dense import dense
-from agents.nets.lstm_scan import lstm_scan
-from agents.nets.lstm_stretches import lstm_over_stretches, stretches_of
+from agents.nets.kernels.dense import dense
+from agents.nets.kernels.lstm_scan import lstm_scan
+from agents.nets.kernels.lstm_stretches import lstm_over_stretches, stretches_of
 
 
 def runs_packed(features: Tensor) -> bool:

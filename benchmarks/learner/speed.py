@@ -29,7 +29,7 @@ from agents.learner.data.feeder import GPU_DECODERS, Feeder
 from agents.learner.learner import Learner
 from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
-from agents.nets.dense import product
+from agents.nets.kernels.dense import product
 from agents.nets.network import Network, build_network
 from agents.torch_runtime import prepare_process
 from agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk

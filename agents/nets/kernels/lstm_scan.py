@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.nets.dense import product, weight_gradient
+from agents.nets.kernels.dense import product, weight_gradient
 
 
 def lstm_scan(inputs: Tensor, weight: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:

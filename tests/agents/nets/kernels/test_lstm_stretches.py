@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import agents.nets.lstm
+from agents.nets.kernels.lstm_stretches import stretches_of
 from agents.nets.lstm import LSTMCore
-from agents.nets.lstm_stretches import stretches_of
 
 RESETS = {
     "some": lambda: torch.rand(5, 9, generator=torch.Generator().manual_seed(3)) < 0.3,
