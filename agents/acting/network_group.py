@@ -23,6 +23,7 @@ from agents.nets.dict_encoder import Branches
 from agents.nets.entities import EntityInput, EntityLayer, EntityPool
 from agents.nets.heads import CategoricalHead, HeadsBlock
 from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
+from agents.nets.input_scaling import FieldScaling
 from agents.nets.kernels.dense import Dense, fused_product, prefers_fused
 from agents.nets.lstm import LSTMCore
 from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
@@ -33,7 +34,17 @@ from agents.nets.sub_actions import MultiCategoricalHead
 
 SHARED = (
     *(Network, nn.ModuleDict, nn.ModuleList, nn.Sequential, nn.Identity, nn.Tanh),
-    *(FlattenFields, InputLayer, IdentityInput, DenseLayer, Branches, PictureInput, BlockMeans, ZerosForMissing),
+    *(
+        FieldScaling,
+        FlattenFields,
+        InputLayer,
+        IdentityInput,
+        DenseLayer,
+        Branches,
+        PictureInput,
+        BlockMeans,
+        ZerosForMissing,
+    ),
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
     *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
     *(LSTMCore, TwinInput, TwinLayer, TwinCore, TwinHeads, HeadsBlock, CategoricalHead, MultiCategoricalHead),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from envs.component_choice import Component
@@ -33,6 +34,9 @@ class NetworkConfig:
       encoder: entry of `registry.ENCODERS` or "module:attribute"; turns an observation into features.
       input_scaling: "symlog" puts sign(x) log(1 + |x|) in place of every number x of an observation, for games whose
         numbers are large or of unknown range; "none" takes them as they are. Flags, int8 and images always stay.
+      input_moments: field -> [mean, standard deviation] of each number of its last axis, which are subtracted and
+        divided by before `input_scaling`: for numbers that are small, or vary little beside their mean. A number of
+        [0, 1] stays. Pictures have none.
       hidden: widths of the encoder's fully connected layers, one block each.
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
@@ -63,6 +67,7 @@ class NetworkConfig:
 
     encoder: Component = "mlp"
     input_scaling: Literal["none", "symlog"] = "none"
+    input_moments: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     hidden: tuple[int, ...] = (128, 128)
     channels: tuple[int, ...] = (16, 32, 32)
     activation: Literal["relu", "tanh", "elu"] = "relu"
@@ -85,7 +90,8 @@ class NetworkConfig:
         """Check the numbers.
 
         Raises:
-          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or a share or gain is out of its range.
+          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or a share, gain or moment is out of
+            its range.
         """
         if any(width < 1 for width in (*self.hidden, *self.channels)):
             raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
@@ -96,6 +102,9 @@ class NetworkConfig:
         if below:
             given = ", ".join(f"{name} {getattr(self, name)}" for name in below)
             raise ValueError(f"{', '.join(_AT_LEAST_ONE)} must be at least 1, got {given}")
+        for name, pairs in self.input_moments.items():
+            if not all(math.isfinite(mean) and 0.0 < deviation < math.inf for mean, deviation in pairs):
+                raise ValueError(f"input_moments of {name!r} must be finite, with deviations above 0, got {pairs}")
         if not 0 <= self.uniform_mix < 1:
             raise ValueError(f"uniform_mix must be in [0, 1), got {self.uniform_mix}")
         if not (self.init_gain > 0 and math.isfinite(self.init_gain)):

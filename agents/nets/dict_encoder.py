@@ -48,11 +48,11 @@ def build_fields(
     Raises:
       ValueError: a mask of entities does not fit them, or a pointer names no set of entities.
     """
-    layout = entity_layout(observations, config.entity_size, scaling=config.input_scaling)
+    layout = entity_layout(observations, config.entity_size)
     others = {name: spec for name, spec in observations.items() if name not in layout.field_names}
     pictures = {name: spec for name, spec in others.items() if len(spec.shape) == PICTURE_RANK}
     numbers = {name: spec for name, spec in others.items() if name not in pictures}
-    vectors = FlattenFields(numbers, scaling=config.input_scaling)
+    vectors = FlattenFields(numbers, config)
     branches, width = dict[str, nn.Module](), 0
     if pictures:
         convolutions = plain_pictures(pictures, config, generator)

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
+from agents.nets.input_scaling import field_scalings
 from agents.nets.kernels.dense import Dense
-from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks, is_scaled, symlog
+from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks
 from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec
 
@@ -36,17 +37,19 @@ class EntitySet:
 
     Fields:
       name: of the field; mask_name: of the field that marks the present ones, None if all are present.
-      start, count: range among the entities of all sets.
-      num_numbers: D of this set.
-      scaled: True if the numbers go through `symlog`.
+      start: of its entities among those of all sets.
+      spec: of the field, [E of this set, D of this set].
     """
 
     name: str
     mask_name: str | None
     start: int
-    count: int
-    num_numbers: int
-    scaled: bool
+    spec: ArraySpec
+
+    @property
+    def count(self) -> int:
+        """E of this set."""
+        return self.spec.shape[0]
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,15 @@ class EntityInput(nn.Module):
         self,
         layout: EntityLayout,
         others: nn.Module | None,
-        *,
-        gain: float,
+        config: NetworkConfig,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
         self.layout = layout
+        self.scalings = field_scalings({one.name: one.spec for one in layout.sets}, config)
         self.embeddings = nn.ModuleList(
-            orthogonal_dense(one.num_numbers, layout.size, gain=gain, generator=generator) for one in layout.sets
+            orthogonal_dense(one.spec.shape[1], layout.size, gain=config.init_gain, generator=generator)
+            for one in layout.sets
         )
         self.others = others
 
@@ -96,9 +100,8 @@ class EntityInput(nn.Module):
         """Features [..., E * W + E + F] of observation fields [..., *shape]."""
         dtype = compute_dtype(cast(Dense, self.embeddings[0]).weight)
         entities, flags = [], []
-        for one, embedding in zip(self.layout.sets, self.embeddings, strict=True):
-            numbers = obs[one.name]
-            numbers = (symlog(numbers) if one.scaled else numbers).to(dtype)
+        for one, scaling, embedding in zip(self.layout.sets, self.scalings, self.embeddings, strict=True):
+            numbers = scaling(obs[one.name]).to(dtype)
             if one.mask_name is None:
                 present = torch.ones(numbers.shape[:-1], dtype=torch.bool, device=numbers.device)
             else:
@@ -169,7 +172,7 @@ class EntityPool(nn.Module):
         return torch.cat([part.to(dtype) for part in parts], dim=-1)
 
 
-def entity_layout(observations: Mapping[str, ArraySpec], size: int, *, scaling: str) -> EntityLayout:
+def entity_layout(observations: Mapping[str, ArraySpec], size: int) -> EntityLayout:
     """The sets among the fields of a game.
 
     Raises:
@@ -185,8 +188,7 @@ def entity_layout(observations: Mapping[str, ArraySpec], size: int, *, scaling: 
                 f"field {mask_name!r} is {observations[mask_name].dtype} {observations[mask_name].shape}; "
                 f"the mask of {name!r} {spec.shape} must be bool {spec.shape[:1]}"
             )
-        count, num_numbers = spec.shape
-        sets.append(EntitySet(name, mask_name, start, count, num_numbers, is_scaled(spec, scaling)))
+        sets.append(EntitySet(name, mask_name, start, spec))
         start += spec.shape[0]
     return EntityLayout(tuple(sets), size)
 
@@ -205,12 +207,12 @@ def build_entities(
     Raises:
       ValueError: there are no entities, or a mask does not fit.
     """
-    layout = entity_layout(observations, config.entity_size, scaling=config.input_scaling)
+    layout = entity_layout(observations, config.entity_size)
     if not layout.sets:
         shapes = {name: spec.shape for name, spec in observations.items()}
         raise ValueError(f"no field of rank {SET_RANK} (entities, numbers) among {shapes}; use 'mlp'")
     numbers = {name: spec for name, spec in observations.items() if name not in layout.field_names}
-    rest = FlattenFields(numbers, scaling=config.input_scaling)
+    rest = FlattenFields(numbers, config)
     others = IdentityInput(rest) if rest.num_features else None
     return encode_entities(layout, others, rest.num_features, config, generator, pointers=pointers)
 
@@ -239,7 +241,7 @@ def encode_entities(
     if missing:
         raise ValueError(f"actions point at {missing}, but the entities are {sorted(by_name)}")
     targets = [by_name[name] for name in pointers]
-    first = EntityInput(layout, others, gain=config.init_gain, generator=generator)
+    first = EntityInput(layout, others, config, generator)
     blocks = [Block("encoder_entities", first, ("obs",))]
     for index in range(config.entity_layers):
         blocks.append(Block(f"encoder_entities_{index}", EntityLayer(layout, config.attention_heads, generator)))

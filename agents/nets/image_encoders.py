@@ -135,7 +135,7 @@ class PictureInput(nn.Module):
         make_stages: Callable[[tuple[int, ...]], nn.Sequential],
         *,
         relu: bool,
-        scaling: str,
+        config: NetworkConfig,
         averages_large: bool = False,
     ) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class PictureInput(nn.Module):
         )
         self.stages = nn.ModuleList(make_stages(spec.shape) for spec in pictures.values())
         numbers = {name: spec for name, spec in observations.items() if name not in pictures}
-        self.rest = FlattenFields(numbers, scaling=scaling)
+        self.rest = FlattenFields(numbers, config)
         self.relu = relu
         with torch.no_grad():
             sizes = [
@@ -188,7 +188,7 @@ def plain_pictures(
         widths = (shape[2], *config.channels)
         return nn.Sequential(*(PlainStage(a, b, config.activation, generator) for a, b in pairwise(widths)))
 
-    return PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling)
+    return PictureInput(observations, make_stages, relu=False, config=config)
 
 
 def build_nature_cnn(
@@ -209,7 +209,7 @@ def build_nature_cnn(
         # from 1, as the weights of earlier runs name them
         return nn.Sequential(OrderedDict((str(number), layer) for number, layer in enumerate(layers, 1)))
 
-    pictures = PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling, averages_large=True)
+    pictures = PictureInput(observations, make_stages, relu=False, config=config, averages_large=True)
     return _encoder(pictures, config, generator)
 
 
@@ -225,7 +225,7 @@ def build_impala_resnet(
         widths = (shape[2], *config.channels)
         return nn.Sequential(*(ResidualStage(a, b, generator) for a, b in pairwise(widths)))
 
-    pictures = PictureInput(observations, make_stages, relu=True, scaling=config.input_scaling)
+    pictures = PictureInput(observations, make_stages, relu=True, config=config)
     return _encoder(pictures, config, generator)
 
 

@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
+from agents.nets.input_scaling import FieldScaling, field_scalings
 from envs.protocol import ArraySpec
-
-
-def symlog(numbers: Tensor) -> Tensor:
-    """sign(x) log(1 + |x|), elementwise in float32: near 0 the number itself, far out its logarithm.
-
-    Source: Hafner et al. 2023, Mastering diverse domains through world models, eq. 9.
-    """
-    numbers = numbers.float()
-    return numbers.sign() * numbers.abs().log1p()
-
-
-def is_scaled(spec: ArraySpec, scaling: str) -> bool:
-    """True if a field's numbers go through `symlog`; flags and int8, whose range is small, never do."""
-    return scaling == "symlog" and (spec.dtype == "uint8" or np.dtype(spec.dtype).itemsize > 1)
 
 
 class FlattenFields(nn.Module):
     """Scales, casts and flattens every field, and concatenates the fields in the order of the spec."""
 
-    def __init__(self, observations: Mapping[str, ArraySpec], *, scaling: str = "none") -> None:
+    def __init__(self, observations: Mapping[str, ArraySpec], config: NetworkConfig) -> None:
         super().__init__()
-        self.ranks = tuple((name, len(spec.shape)) for name, spec in observations.items())
-        self.scaled = frozenset(name for name, spec in observations.items() if is_scaled(spec, scaling))
+        self.scalings = field_scalings(observations, config)
         self.num_features = sum(math.prod(spec.shape) for spec in observations.values())
 
     def forward(self, obs: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
         """Features [..., D] of `dtype` from fields [..., *shape] of any dtype."""
         fields = [
-            _flatten(symlog(obs[name]) if name in self.scaled else obs[name], rank).to(dtype)
-            for name, rank in self.ranks
+            _flatten(scaling(obs[scaling.name]), scaling.rank).to(dtype)
+            for scaling in cast(Iterable[FieldScaling], self.scalings)
         ]
         return fields[0] if len(fields) == 1 else torch.cat(fields, dim=-1)
 
@@ -90,7 +76,7 @@ class IdentityInput(nn.Module):
 
 def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
     """One block per layer of `config.hidden`; the first layer's gain is `config.init_gain`."""
-    fields = FlattenFields(observations, scaling=config.input_scaling)
+    fields = FlattenFields(observations, config)
     if not config.hidden:
         return Encoder((Block("encoder", IdentityInput(fields), ("obs",)),), fields.num_features)
     width, blocks = fields.num_features, list[Block]()

@@ -164,6 +164,7 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
       UnknownPartError: the config names an encoder, core or head that does not exist.
       ValueError: one of these does not fit the game or another one.
     """
+    _check_moments(spec, config)
     if spec.seat_groups:
         return _build_groups(spec, config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
@@ -190,6 +191,15 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         heads = TwinHeads(head, *widths, value_output=config.value_output, generator=generator)
     blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
     return Network(blocks, core_size=trunk.core_size, config=config)
+
+
+def _check_moments(spec: EnvSpec, config: NetworkConfig) -> None:
+    """Refuse moments of fields that there are not, and of fields whose numbers mean other things to other seats."""
+    unknown = [name for name in config.input_moments if name not in spec.observations]
+    if unknown:
+        raise ValueError(f"input_moments: the game shows {list(spec.observations)} and no field {unknown[0]!r}")
+    if config.input_moments and spec.seat_groups:
+        raise ValueError("input_moments: seats that observe other things than others cannot share them")
 
 
 def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:

@@ -36,7 +36,7 @@ def build(
     observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator, *, options: ResidualConfig
 ) -> Encoder:
     """One block per layer: a pipeline may cut the network between any two blocks."""
-    fields, width = FlattenFields(observations), options.width
+    fields, width = FlattenFields(observations, config), options.width
     first = DenseLayer(fields.num_features, width, activation="relu", gain=config.init_gain, generator=generator)
     layers = [Block(f"residual_{i}", ResidualLayer(width, generator)) for i in range(options.depth)]
     return Encoder((Block("input", InputLayer(fields, first), ("obs",)), *layers), width)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from envs.facts.number_sizes import NumberSize
 from envs.protocol import EnvSpec
 
 Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
@@ -42,12 +43,15 @@ class Spread:
 class FieldRange:
     """Range of one observation field under random play.
 
-    large: fraction of its numbers beyond `LARGE_INPUT`.
+    Fields:
+      large: fraction of its numbers beyond `LARGE_INPUT`.
+      sizes: of the numbers of its last axis; empty for flags, pictures and very long fields.
     """
 
     low: float
     high: float
     large: float
+    sizes: tuple[NumberSize, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from envs.facts.game_facts import (
 )
 from envs.facts.history import History
 from envs.facts.joint_actions import JointActions
+from envs.facts.number_sizes import NumberSizes
 from envs.facts.past_regression import PastRegression
 from envs.facts.seat_roles import SeatRoles
 from envs.protocol import EnvSpec, Turn
@@ -65,6 +66,7 @@ class GameStatistics:
         self._log_legal: list[float] = []
         self._log_ways: list[float] = []
         self._ranges: dict[str, tuple[float, float, float, int]] = {}
+        self._sizes = {name: NumberSizes(field) for name, field in spec.observations.items()}
         self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._surprises = False
         self._joint_actions = JointActions(spec)
@@ -157,7 +159,7 @@ class GameStatistics:
             legal=float(np.mean(self._legal)) if self._legal else 0.0,
             log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
             ranges={
-                name: FieldRange(low, high, large / max(count, 1))
+                name: FieldRange(low, high, large / max(count, 1), self._sizes[name].sizes())
                 for name, (low, high, large, count) in self._ranges.items()
             },
             surprises=self._surprises,
@@ -202,6 +204,7 @@ class GameStatistics:
 
     def _note_ranges(self, turn: Turn) -> None:
         for name, array in turn.obs.items():
+            self._sizes[name].note(name, turn)
             is_bytes = array.dtype == np.uint8  # images, which take eight times the memory in another type
             numbers = array if is_bytes else np.asarray(array, np.float64)
             low, high, large, count = self._ranges.get(name, (np.inf, -np.inf, 0.0, 0))

@@ -7,7 +7,7 @@ a key given twice is an error, and there are no tags.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import yaml
@@ -51,8 +51,16 @@ class FastLoader(_Resolvers, _DistinctKeys, getattr(yaml, "CSafeLoader", yaml.Sa
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Quotes every text that YAML 1.1 or a loader of ours would take for something else."""
+    """Quotes text that YAML 1.1 or a loader of ours would take for something else, and writes numbers in one line."""
 
+
+def _list_node(dumper: Any, values: Sequence[object]) -> yaml.Node:
+    in_line = bool(values) and all(isinstance(value, int | float) for value in values)
+    node: yaml.Node = dumper.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=in_line or not values)
+    return node
+
+
+_Dumper.add_representer(list, _list_node)
 
 _NUMBER_STARTS = list("-+0123456789.")
 _PLAIN_VALUES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.nets.autoregressive import AutoregressiveHead
 from agents.nets.heads import CategoricalHead, GaussianHead
 from agents.nets.image_encoders import PictureInput
-from agents.nets.mlp import FlattenFields
+from agents.nets.input_scaling import FieldScaling
 from agents.nets.network import Network
 from agents.nets.sub_actions import MultiCategoricalHead
 from agents.nets.tanh_gaussian import TanhGaussianHead
@@ -29,19 +29,20 @@ MEANINGS: dict[type, str] = {
 def preprocessing_of(network: Network, spec: EnvSpec) -> tuple[FieldInput, ...]:
     """A line for each field that a policy reads, as the network's own modules treat it."""
     scales: dict[str, float] = {}
-    squashed: set[str] = set()
+    scalings: dict[str, FieldScaling] = {}
     for module in network.modules():
         if isinstance(module, PictureInput):
             scales.update(module.pictures)
-        elif isinstance(module, FlattenFields):
-            squashed |= module.scaled
+        elif isinstance(module, FieldScaling):
+            scalings[module.name] = module
     return tuple(
         FieldInput(
             name,
             field.shape,
             field.dtype,
             scale=scales.get(name, 1.0),
-            transform="symlog" if name in squashed else "none",
+            moments=scalings[name].moments if name in scalings else (),
+            transform="symlog" if name in scalings and scalings[name].is_squashed else "none",
         )
         for name, field in spec.observations.items()
         if name not in spec.value_fields

@@ -91,7 +91,9 @@ class FieldInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Fields:
       field, shape, dtype: as the game shows it. cast: type in which the network computes.
-      scale: factor of every number. transform: "symlog" for sign(x) log(1 + |x|), else "none".
+      scale: factor of every number.
+      moments: mean and deviation of each number of the last axis, to subtract and to divide by; empty for none.
+      transform: "symlog" for sign(x) log(1 + |x|), else "none"; comes last.
     """
 
     field: str
@@ -99,6 +101,7 @@ class FieldInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtype: str
     cast: str = "float32"
     scale: float = 1.0
+    moments: tuple[tuple[float, float], ...] = ()
     transform: str = "none"
 
 

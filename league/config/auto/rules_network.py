@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from envs.facts.game_facts import LARGE_INPUT
+from envs.facts.number_sizes import NumberSize
 from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
@@ -15,12 +17,16 @@ LARGE_IMAGE_SIDE = 32
 """Height and width from which pictures are cut down by every layer."""
 RESNET_BUDGET = 100_000.0
 """Core-seconds from which a residual network, at 6 ms to learn from a decision, sees ten million of them."""
-LARGE_INPUT = 1024
+MANY_NUMBERS = 1024
 """Numbers in a whole observation beyond which it is large."""
 LARGE_SHARE = 0.01
 """Of a field's numbers: from here on it counts as one of large numbers."""
 LONG_BUDGET = 1500.0
 """Core-seconds from which a wider network has the time to pay off."""
+AS_IT_IS = [0.0, 1.0]
+"""Moments of a number that is left alone."""
+SMALL_DEVIATION, SMALL_RANGE = 0.1, 0.5
+"""Deviation and range of a number up to which it is hardly seen, as multiples of 1 plus the size of its mean."""
 RECALL = "information_state"
 """Field of games whose observation holds everything that the seat has seen and done."""
 MEMORY_DECISIONS = 6.0
@@ -38,7 +44,7 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.encoder", "entities" if len(fields) == 1 else "dict", "actions point at entities")
     elif entities:
         yield AutoValue("network.encoder", "dict", f"{entities[0]} is a set of entities")
-    elif are_boards and is_short and _size(situation) <= LARGE_INPUT:
+    elif are_boards and is_short and _size(situation) <= MANY_NUMBERS:
         why = f"{_size(situation)} numbers, which convolutions would read for most of a short budget"
         yield AutoValue("network.encoder", "mlp", why)
     elif len(fields) > 1 and are_boards:
@@ -54,6 +60,38 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
     else:
         yield AutoValue("network.encoder", "mlp", f"{_size(situation)} numbers in all")
+
+
+def input_moments(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The moments of numbers that a network of the usual weights would hardly see; [0, 1] for all others.
+
+    They are those of random play. What good play leads to may lie far beyond, so that logarithms follow.
+    """
+    game = situation.game
+    if game.spec.seat_groups:
+        return
+    found = {name: [_moments(size) for size in one.sizes] for name, one in game.ranges.items()}
+    scaled = {name: moments for name, moments in found.items() if any(pair != AS_IT_IS for pair in moments)}
+    if scaled:
+        name, moments = next(iter(scaled.items()))
+        count = sum(pair != AS_IT_IS for pair in moments)
+        why = f"{count} of the {len(moments)} numbers of {name} are small, or vary little beside their mean"
+        yield AutoValue("network.input_moments", scaled, why)
+        yield AutoValue("network.input_scaling", "symlog", "good play may lead far from the numbers of random play")
+
+
+def _moments(size: NumberSize) -> list[float]:
+    """Mean and deviation to scale a number by, in two digits of the deviation; `AS_IT_IS` where it is of usual size."""
+    largest = max(abs(size.low), abs(size.high))
+    if size.whole and largest <= LARGE_INPUT:
+        return AS_IT_IS
+    beside = 1.0 + abs(size.mean)
+    if size.high == size.low:
+        return [size.mean, float(f"{largest:.2g}")] if largest > LARGE_INPUT else AS_IT_IS
+    if size.deviation >= SMALL_DEVIATION * beside or size.high - size.low >= SMALL_RANGE * beside:
+        return AS_IT_IS
+    deviation = float(f"{size.deviation:.2g}")
+    return [round(size.mean, 1 - math.floor(math.log10(deviation))), deviation]
 
 
 def input_scaling(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -72,7 +110,7 @@ def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Wider layers where observations are large and the budget is long."""
     size, budget = _size(situation), situation.core_seconds
     long = budget is not None and budget >= LONG_BUDGET
-    if long or size > LARGE_INPUT:
+    if long or size > MANY_NUMBERS:
         why = "a long budget" if long else f"{size} numbers are a large observation"
         yield AutoValue("network.hidden", [256, 256], why)
     else:
@@ -122,4 +160,4 @@ def _size(situation: Situation) -> int:
     return sum(math.prod(spec.shape) for spec in situation.game.spec.observations.values())
 
 
-RULES = (encoder, input_scaling, widths, memory, value_output)
+RULES = (encoder, input_moments, input_scaling, widths, memory, value_output)

@@ -149,7 +149,7 @@ def test_fields_go_where_their_shape_belongs() -> None:
     first = network.parts["encoder_entities"]
     assert [one.name for one in first.layout.sets] == ["units", "sites"]
     assert [name for name, _ in first.others.branches["pictures"].pictures] == ["map"]
-    assert [name for name, _ in first.others.branches["vectors"].fields.ranks] == ["clock", "flags", "history"]
+    assert [one.name for one in first.others.branches["vectors"].fields.scalings] == ["clock", "flags", "history"]
     names = [block.name for block in network.blocks]
     assert names == [
         "encoder_entities",

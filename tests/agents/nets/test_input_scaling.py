@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pytest
 import torch
 from torch import Tensor
 
 from agents.nets.config import NetworkConfig
-from agents.nets.mlp import symlog
+from agents.nets.input_scaling import symlog
 from agents.nets.network import Network, build_network
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
+Moments = tuple[tuple[float, float], ...]
 NUMBERS = {
     "plain": ArraySpec((3,), "float32"),
     "counts": ArraySpec((2,), "int64"),
@@ -25,7 +27,16 @@ CASES = {"mlp": NUMBERS, "dict": {**NUMBERS, **PICTURE, **UNITS}, "conv": {**NUM
 SCALED = ("plain", "counts", "bytes", "units")
 
 
-def build(encoder: str, scaling: str, hidden: tuple[int, ...] = (16,)) -> Network:
+MOMENTS = {
+    "plain": ((100.0, 0.5), (0.0, 1.0), (-0.02, 0.01)),
+    "counts": ((1e6, 10.0), (5.0, 2.0)),
+    "units": ((0.0, 0.001), (0.0, 1.0), (7.0, 3.0)),
+}
+
+
+def build(
+    encoder: str, scaling: str, hidden: tuple[int, ...] = (16,), moments: Mapping[str, Moments] | None = None
+) -> Network:
     spec = EnvSpec("toy", 1, CASES[encoder], ActionSpec("categorical", 3), (0,), False)
     config = NetworkConfig(
         encoder=encoder,
@@ -34,6 +45,7 @@ def build(encoder: str, scaling: str, hidden: tuple[int, ...] = (16,)) -> Networ
         entity_size=16,
         entity_layers=1,
         input_scaling=scaling,  # type: ignore[arg-type]
+        input_moments=moments or {},
     )
     return build_network(spec, config, seed=0)
 
@@ -78,3 +90,42 @@ def test_a_network_without_hidden_layers_scales_too() -> None:
     torch.testing.assert_close(
         build("mlp", "symlog", ()).step(obs).values, build("mlp", "none", ()).step(by_hand).values
     )
+
+
+def by_moments(field: Tensor, moments: Moments) -> Tensor:
+    columns = [(field[..., place].double() - mean) / deviation for place, (mean, deviation) in enumerate(moments)]
+    return torch.stack(columns, dim=-1).float()
+
+
+@pytest.mark.parametrize("encoder", CASES)
+@pytest.mark.parametrize("scaling", ["none", "symlog"])
+def test_moments_come_before_the_transform_in_every_encoder(encoder: str, scaling: str) -> None:
+    obs, moments = draw(encoder), {name: own for name, own in MOMENTS.items() if name in CASES[encoder]}
+    by_hand = {name: by_moments(field, moments[name]) if name in moments else field for name, field in obs.items()}
+    scaled, plain = build(encoder, scaling, moments=moments), build(encoder, scaling)
+    assert scaled.state_dict().keys() == plain.state_dict().keys()
+    torch.testing.assert_close(scaled.step(obs).logits, plain.step(by_hand).logits)
+    assert not torch.allclose(scaled.step(obs).logits, plain.step(obs).logits)
+
+
+def test_a_number_of_a_field_without_axes_has_one_pair() -> None:
+    config = NetworkConfig(input_moments={"clock": ((50.0, 10.0),)})
+    spec = EnvSpec("toy", 1, {"clock": ArraySpec((), "int64")}, ActionSpec("categorical", 3), (0,), False)
+    plain = build_network(spec, NetworkConfig(), seed=0)
+    obs = {"clock": torch.tensor([40, 60])}
+    by_hand = {"clock": torch.tensor([-1, 1])}
+    torch.testing.assert_close(build_network(spec, config, seed=0).step(obs).logits, plain.step(by_hand).logits)
+
+
+@pytest.mark.parametrize(
+    ("moments", "message"),
+    [
+        ({"plain": ((0.0, 1.0),)}, "1 pairs for the field 'plain', whose last axis has 3 numbers"),
+        ({"flags": ((0.0, 1.0),) * 4}, "the field 'flags' holds flags, which have none"),
+        ({"other": ((0.0, 1.0),)}, r"the game shows \['plain', .* and no field 'other'"),
+        ({"plain": ((0.0, 0.0),) * 3}, "must be finite, with deviations above 0"),
+    ],
+)
+def test_moments_that_do_not_fit_are_refused(moments: Mapping[str, Moments], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build("mlp", "none", moments=moments)

@@ -30,7 +30,7 @@ def test_reasons_come_back_and_values_stay() -> None:
     assert reasons_in(text) == REASONS
     assert parse_config(text, source="text").network == config().network
     assert "batch_rows: 128  # auto: rows: # and a mark\n" in text
-    assert "  hidden:  # auto: a list\n" in text
+    assert "  hidden: [128, 128]  # auto: a list\n" in text
 
 
 def test_the_round_trip_is_equal() -> None:

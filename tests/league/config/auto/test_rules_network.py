@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envs.facts.game_facts import FieldRange
+from envs.facts.number_sizes import NumberSize
 from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import (
@@ -22,6 +23,30 @@ from tests.league.config.auto.situations import (
 def test_large_numbers_are_scaled(large: float, scaling: str) -> None:
     ranges = {"observation": FieldRange(0.0, 1000.0, large)}
     assert settled(board_game(ranges=ranges))[0].network.input_scaling == scaling
+
+
+USUAL = NumberSize(0.1, 0.6, -1.0, 2.0, whole=False)
+
+
+@pytest.mark.parametrize(
+    ("size", "moments"),
+    [
+        (USUAL, (0.0, 1.0)),
+        (NumberSize(0.00123, 0.009, -0.02, 0.02, whole=False), (0.0012, 0.009)),
+        (NumberSize(100.031, 0.52, 98.0, 102.0, whole=False), (100.03, 0.52)),
+        (NumberSize(2.5e6, 1234.0, 2.4e6, 2.6e6, whole=True), (2.5e6, 1200.0)),
+        (NumberSize(0.01, 0.07, 0.0, 1.0, whole=True), (0.0, 1.0)),  # a flag that is rarely set
+        (NumberSize(0.0, 40.0, -100.0, 100.0, whole=False), (0.0, 1.0)),  # large: its logarithm will do
+        (NumberSize(500.0, 0.0, 500.0, 500.0, whole=False), (500.0, 500.0)),
+        (NumberSize(0.25, 0.0, 0.25, 0.25, whole=False), (0.0, 1.0)),
+    ],
+)
+def test_numbers_that_are_hardly_seen_are_scaled_by_their_moments(
+    size: NumberSize, moments: tuple[float, float]
+) -> None:
+    network = settled(board_game(ranges={"observation": FieldRange(0.0, 1.0, 0.0, (USUAL, size))}))[0].network
+    assert network.input_moments == ({} if moments == (0.0, 1.0) else {"observation": ((0.0, 1.0), moments)})
+    assert network.input_scaling == ("symlog" if network.input_moments else "none")
 
 
 @pytest.mark.parametrize(
