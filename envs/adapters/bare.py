@@ -17,6 +17,7 @@ from envs.adapters.external import ExternalEnv
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv
 from envs.adapters.spaces import mask_of
+from envs.protocol import EnvError
 
 Clock = Callable[[], float]
 
@@ -51,6 +52,8 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
 
     Args:
       seconds: of play, in each of the two passes.
+    Raises:
+      EnvError: it raised, as an env may do only in the calls of that loop.
     """
     if not isinstance(env, ExternalEnv) or env.make_bare is None:
         return None
@@ -60,6 +63,9 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
         loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
     try:
         return loop_rate(loop, seconds=seconds, clock=clock)
+    except Exception as error:  # a boundary: the code of an env of the user's own
+        what = f"{type(error).__name__}: {error}"
+        raise EnvError(f"{env.spec.env_id}: played in the usual loop of its kind, it raised {what}") from error
     finally:
         raw.close()
 

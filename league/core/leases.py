@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from league.core import plugin_calls
 from league.core.directives import gate_directive, view_of
@@ -12,6 +13,7 @@ from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.pfsp import sparse_probabilities
 from league.core.matchmaking.quality import note_chances, record_quality
 from league.core.metagame.meta_game import mixture_event
+from league.core.metagame.ratings import league_ratings, strongest
 from league.core.state.assignments import counted_pairs, paired_assignments
 from league.core.state.bounds import MAX_COUNT, check_answer
 from league.core.state.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
@@ -44,7 +46,7 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
         and not state.rating_paused
         and state.fair_share.rating_is_behind(state.config.ratings.step_fraction)
     )
-    home, assignments = (None, rating_assignments(state, rng)) if rating else (None, ())
+    home, assignments = (None, rating_assignments(state, rng, settles=settles)) if rating else (None, ())
     if not assignments:
         if settles:
             raise NothingToLease("there are no two frozen policies to rate against each other")
@@ -110,9 +112,11 @@ def with_fixed_opponents(state: LeagueState, player: str, probabilities: np.ndar
     return mixed
 
 
-def rating_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[Assignment, ...]:
+def rating_assignments(state: LeagueState, rng: np.random.Generator, *, settles: bool) -> tuple[Assignment, ...]:
     """The frozen policy with the fewest rating games against some others, those preferred whose result is open.
 
+    Args:
+      settles: the phase after training is for the choice of what to export: only those play that may be the strongest.
     Returns:
       Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies that can be met.
     """
@@ -120,6 +124,8 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[As
     if not state.is_competitive or len(frozen) < 2:
         return ()
     assert state.config is not None
+    if settles:
+        frozen = _perhaps_strongest(state, frozen)
     subject = int(frozen[state.rating_games.values[frozen].argmin()])
     known = state.posterior(subject)
     openness = np.zeros(len(state.population))
@@ -127,6 +133,20 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[As
     openness[subject] = 0.0
     chosen = sparse_probabilities(openness / openness.sum(), limit=state.config.ratings.opponents_per_lease, rng=rng)
     return paired_assignments(state.population.names[subject], _named(state, *chosen), teams=state.teams, records=False)
+
+
+def _perhaps_strongest(state: LeagueState, frozen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of these policies whose rating may be as high as the strongest snapshot's; all where fewer than two may.
+
+    Games spread over a whole history left the newest snapshots with too few to be told from the strongest one.
+    """
+    rows = league_ratings(state)
+    top = strongest(rows)
+    if top is None:
+        return frozen
+    even = {row.policy for row in rows if row.high >= top.low}
+    chosen = frozen[[state.population.names[number] in even for number in frozen.tolist()]]
+    return chosen if len(chosen) > 1 else frozen
 
 
 def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Generator) -> list[Event]:

@@ -49,7 +49,10 @@ def test_nobody_meets_a_quarantined_snapshot_or_must_beat_it_and_no_rating_game_
         assert gone not in matchmaker_of(state.config_of(name)).gate_opponents(view)
     rng = np.random.default_rng(1)
     rated = {
-        policy for _ in range(200) for assignment in rating_assignments(state, rng) for policy in assignment.policies
+        policy
+        for _ in range(200)
+        for assignment in rating_assignments(state, rng, settles=False)
+        for policy in assignment.policies
     }
     assert "main-0-s1" not in rated
     assert "main-0-s0" in rated

@@ -11,7 +11,7 @@ import pytest
 
 from envs.adapters.bare import bare_rate
 from envs.facts.clocks import Clocks
-from envs.protocol import EnvConfig
+from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from league.reports.env_check import check_environment
 from league.reports.env_play import BATCHES, measure
@@ -75,6 +75,15 @@ def test_a_bare_env_is_stepped_in_its_own_loop(env_id: str) -> None:
     env = make(EnvConfig(env_id), num_envs=1)
     rate = bare_rate(env, seconds=0.05)
     assert rate is not None and rate > 100
+    env.close()
+
+
+def test_an_env_that_fails_in_its_own_loop_alone_is_named_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make(EnvConfig("pettingzoo:classic/tictactoe_v3"), num_envs=1)
+    monkeypatch.setattr(type(env.make_bare()), "last", lambda self: {}["first"])  # type: ignore[attr-defined]
+    message = "tictactoe_v3: played in the usual loop of its kind, it raised KeyError: 'first'"
+    with pytest.raises(EnvError, match=message):
+        bare_rate(env, seconds=0.05)
     env.close()
 
 
