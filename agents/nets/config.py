@@ -55,6 +55,8 @@ class NetworkConfig:
         trunk that also sees the game's `value_fields`.
       value_output: "linear", "tanh" for returns in [-1, 1], or "popart", which keeps running moments of the value
         targets for `learner.value_normalisation: popart`.
+      value_moments: mean and standard deviation of the value targets that "popart" begins with, for returns that all
+        lie far from 0 beside what they differ by.
       init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
         information) maps all states to nearly one feature vector: updates of frequent states also move rare ones. A
@@ -84,6 +86,7 @@ class NetworkConfig:
     pointer_size: int = 32
     value: Literal["shared", "separate", "centralised"] = "shared"
     value_output: Literal["linear", "tanh", "popart"] = "linear"
+    value_moments: tuple[float, float] = (0.0, 1e-4)
     init_gain: float = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
@@ -102,9 +105,10 @@ class NetworkConfig:
         if below:
             given = ", ".join(f"{name} {getattr(self, name)}" for name in below)
             raise ValueError(f"{', '.join(_AT_LEAST_ONE)} must be at least 1, got {given}")
-        for name, pairs in self.input_moments.items():
+        moments = {f"input_moments of {name!r}": pairs for name, pairs in self.input_moments.items()}
+        for name, pairs in {**moments, "value_moments": (self.value_moments,)}.items():
             if not all(math.isfinite(mean) and 0.0 < deviation < math.inf for mean, deviation in pairs):
-                raise ValueError(f"input_moments of {name!r} must be finite, with deviations above 0, got {pairs}")
+                raise ValueError(f"{name} must be finite, with deviations above 0, got {pairs}")
         if not 0 <= self.uniform_mix < 1:
             raise ValueError(f"uniform_mix must be in [0, 1), got {self.uniform_mix}")
         if not (self.init_gain > 0 and math.isfinite(self.init_gain)):

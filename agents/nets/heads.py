@@ -190,10 +190,10 @@ class GaussianHead(nn.Module):
 class HeadsBlock(nn.Module):
     """The last block of a network with a shared trunk: policy and value from one linear layer."""
 
-    def __init__(self, head: Head, num_features: int, *, value_output: str, generator: torch.Generator) -> None:
+    def __init__(self, head: Head, num_features: int, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
         self.head = head
-        self.value_activation = value_activation(value_output)
+        self.value_activation = value_activation(config)
         self.num_features = num_features
         self.num_outputs = head.num_outputs
         self.linear = orthogonal_dense(num_features, head.num_outputs + 1, gain=head.output_gain, generator=generator)
@@ -215,9 +215,11 @@ class HeadsBlock(nn.Module):
         return self.linear, self.num_outputs
 
 
-def value_activation(value_output: str) -> nn.Module:
-    """The module after the value's output; `value_output` as in `NetworkConfig`."""
-    return {"linear": nn.Identity, "tanh": nn.Tanh, "popart": ValueScale}[value_output]()
+def value_activation(config: NetworkConfig) -> nn.Module:
+    """The module after the value's output."""
+    if config.value_output == "popart":
+        return ValueScale(*config.value_moments)
+    return nn.Tanh() if config.value_output == "tanh" else nn.Identity()
 
 
 def with_passthrough(outputs: Tensor, passed_through: Tensor | None) -> Tensor:

@@ -184,11 +184,11 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
     heads: nn.Module
     if len(trunks) == 1:
         trunk = policy
-        heads = HeadsBlock(head, policy.num_features, value_output=config.value_output, generator=generator)
+        heads = HeadsBlock(head, policy.num_features, config, generator)
     else:
         trunk = pair_trunks(policy, trunks[1], fields)
         widths = (policy.num_features, trunks[1].num_features)
-        heads = TwinHeads(head, *widths, value_output=config.value_output, generator=generator)
+        heads = TwinHeads(head, *widths, config, generator)
     blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
     return Network(blocks, core_size=trunk.core_size, config=config)
 

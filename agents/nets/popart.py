@@ -22,8 +22,8 @@ A batch with one absurd return then moves settled moments little, and true growt
 updates.
 """
 
-FIRST_STD = MIN_STD = 1e-4
-"""Standard deviation before the first batch, and the least one: the values of a fresh network are about 0."""
+MIN_STD = 1e-4
+"""Least standard deviation; also that before the first batch, unless a configuration knows better."""
 
 MAX_STD = 1e6
 
@@ -72,15 +72,19 @@ def moment_rate(rate: float, *, steps: int) -> float:
 
 
 class ValueScale(nn.Module):
-    """Mean and second moment of the value targets, float32 [2]; initially those of a standard deviation of `FIRST_STD`.
+    """Mean and second moment of the value targets, float32 [2].
 
-    From there the scale can only grow. Shrinking would stretch the weights of a fresh layer, whose errors would then
-    look like large returns. An optimizer needs very long to bring large weights down.
+    A first deviation that is too large is worse than one that is too small. Shrinking stretches the weights of a fresh
+    layer, whose errors then look like large returns. An optimizer needs very long to bring large weights down.
+
+    Args:
+      mean, std: of the targets, as far as known before the first batch. A mean that is far off does harm: on the way to
+        it the deviation is a part of the distance.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mean: float = 0.0, std: float = MIN_STD) -> None:
         super().__init__()
-        self.moments = nn.Parameter(torch.tensor([0.0, FIRST_STD**2]))
+        self.moments = nn.Parameter(torch.tensor([mean, mean**2 + std**2]))
 
     @property
     def statistics(self) -> ValueStatistics:

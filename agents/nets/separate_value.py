@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
+from agents.nets.config import NetworkConfig
 from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_passthrough
 from envs.protocol import ArraySpec
 
@@ -71,11 +72,11 @@ class TwinHeads(nn.Module):
     """The last block: the policy reads the first features, the value the rest."""
 
     def __init__(
-        self, head: Head, num_policy: int, num_value: int, *, value_output: str, generator: torch.Generator
+        self, head: Head, num_policy: int, num_value: int, config: NetworkConfig, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.head = head
-        self.value_activation = value_activation(value_output)
+        self.value_activation = value_activation(config)
         self.num_value = num_value
         self.num_policy = num_policy
         self.policy = orthogonal_dense(num_policy, head.num_outputs, gain=head.output_gain, generator=generator)

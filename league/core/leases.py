@@ -138,7 +138,7 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator, *, settles:
 def _perhaps_strongest(state: LeagueState, frozen: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of these policies whose rating may be as high as the strongest snapshot's; all where fewer than two may.
 
-    Games spread over a whole history left the newest snapshots with too few to be told from the strongest one.
+    Games spread over a whole history left the newest snapshots with too few to count as even with the strongest one.
     """
     rows = league_ratings(state)
     top = strongest(rows)

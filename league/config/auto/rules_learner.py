@@ -37,6 +37,8 @@ STAKES_SHARE = 0.3
 """Of the deviation of a seat's returns under random play: smaller advantages count as noise."""
 SMALL_RETURN, UNEVEN_RETURNS = 0.05, 10.0
 """Returns below which rewards are scaled up, and the ratio between seat groups from which each has its own scale."""
+FAR_FROM_ZERO = 3.0
+"""Deviations of the returns of random play from which their mean lies far from 0."""
 REWARD_SHARE = 0.01
 """Of the discounted rewards that a lone seat meets under random play: the same."""
 
@@ -115,6 +117,25 @@ def value_scale(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("network.value_output") == "popart":
         yield AutoValue("learner.value_rate", 0.01, "the scale of returns is found in a hundred updates")
         yield AutoValue(f"{ALGORITHM}.value_cost", 0.5, "policy and value share their trunk")
+
+
+def value_start(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The first moments of the value's scale where all returns lie far from 0: those of random play.
+
+    On its way to a mean far from 0 the running deviation is a part of the distance, beside which what the game is about
+    vanishes: Kuhn poker with 100 chips for everybody was eight times as exploitable.
+    """
+    game = situation.game
+    if draft.value("network.value_output") != "popart" or not game.final_only or game.spec.seat_groups:
+        return
+    scales = [_scale_of_seat(situation, draft, seat) for seat in range(len(game.returns))]
+    means = [scale * one.mean for scale, one in zip(scales, game.returns, strict=True)]
+    squares = [(scale * one.deviation) ** 2 for scale, one in zip(scales, game.returns, strict=True)]
+    mean, square = math.fsum(means) / max(len(means), 1), math.fsum(squares) / max(len(squares), 1)
+    deviation = math.sqrt(square + math.fsum((one - mean) ** 2 for one in means) / max(len(means), 1))
+    if abs(mean) > FAR_FROM_ZERO * deviation > 0.0:
+        moments = [float(f"{mean:.4g}"), float(f"{deviation:.2g}")]
+        yield AutoValue("network.value_moments", moments, f"random play returned {mean:.4g} on average")
 
 
 def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -262,6 +283,7 @@ RULES = (
     time_limits,
     value_scale,
     reward_scales,
+    value_start,
     entropy,
     advantage_floor,
     magnet,

@@ -14,7 +14,7 @@ from agents.learner.step.backend import SingleBackend
 from agents.learner.step.updater import UpdateInputs
 from agents.losses.neurd import neurd_loss
 from agents.nets.network import build_network
-from agents.nets.popart import FIRST_STD, MAX_GROWTH, ValueScale
+from agents.nets.popart import MAX_GROWTH, MIN_STD, ValueScale
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
@@ -59,11 +59,11 @@ def test_renormalising_changes_no_value(config) -> None:
     scale = network.blocks[-1].module.value_activation
     moments = scale.moments.detach().numpy()
     mean, square = result.stats.target / result.stats.steps, result.stats.squared_target / result.stats.steps
-    first = FIRST_STD**2
+    first = MIN_STD**2
     assert square > MAX_GROWTH * first
     shrunk = mean * (MAX_GROWTH * first / square) ** 0.5
     np.testing.assert_allclose(moments, [0.2 * shrunk, first * (0.8 + 0.2 * MAX_GROWTH)], rtol=1e-5)
-    assert moments[0] > FIRST_STD and not np.array_equal(updater.weights(), weights)
+    assert moments[0] > MIN_STD and not np.array_equal(updater.weights(), weights)
     torch.testing.assert_close(values_of(network), before, rtol=1e-4, atol=1e-3)
 
 
@@ -104,7 +104,7 @@ def test_statistics_travel_with_the_weights_and_are_the_same_in_stages() -> None
             learner.update(scaled(seed, network), budget_fraction=0.0)
     np.testing.assert_allclose(piped.publish().vector, single.publish().vector, rtol=1e-4, atol=1e-4)
     named = single.publish().named()
-    assert named["parts.heads.value_activation.moments"][0] > 10.0 * FIRST_STD
+    assert named["parts.heads.value_activation.moments"][0] > 10.0 * MIN_STD
     other = build_learner(BOARD_GAME, SHARED, small_config(**POPART), seed=2, dtype=torch.float32)
     other.reset(single.publish())
     assert other.publish().digest() == single.publish().digest()

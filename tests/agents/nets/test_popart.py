@@ -39,6 +39,16 @@ def test_statistics_converge_to_those_of_the_targets() -> None:
     torch.testing.assert_close(scale.statistics.std, batch.std(), rtol=1e-2, atol=1e-3)
 
 
+def test_known_moments_are_begun_with_and_count_as_the_first_batches() -> None:
+    scale, layer, batch = ValueScale(100.0, 2.0), nn.Linear(6, 4), targets(scale=2.0, shift=100.0)
+    assert scale.statistics.std.item() == pytest.approx(2.0, rel=1e-3)
+    torch.testing.assert_close(scale(torch.zeros(3)), torch.full((3,), 100.0))
+    for step in range(5):
+        rate = moment_rate(0.01, steps=step)
+        scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=rate)
+        assert 1.0 < scale.statistics.std.item() < 4.0, "from 0 it would be tens on the way"
+
+
 def test_the_deviation_of_constant_targets_stays_positive() -> None:
     constant = statistics_of(torch.full((4, 4), 2.0))
     assert constant.std.item() == pytest.approx(1e-4)

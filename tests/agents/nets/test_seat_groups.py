@@ -17,7 +17,7 @@ from agents.learner.data.batch import batch_from
 from agents.learner.workers.worker import NetworkPlan
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, NetworkOutput, build_network
-from agents.nets.popart import FIRST_STD
+from agents.nets.popart import MIN_STD
 from agents.nets.seat_groups import SeatGroupHeads, own_spec
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
@@ -204,7 +204,7 @@ def test_a_learner_with_popart_learns_and_keeps_all_values(algorithm: str, value
         assert not np.array_equal(before, after.vector)
         moments = [array for name, array in named.items() if name.endswith("moments")]
         assert len(moments) == 2
-        assert moments[0][1] > 2.0 * FIRST_STD**2
+        assert moments[0][1] > 2.0 * MIN_STD**2
         assert np.array_equal(moments[0], moments[1])
     finally:
         learner.close()

@@ -152,7 +152,7 @@ def test_after_training_those_that_may_be_strongest_are_rated_and_no_others() ->
         league.finish(lease)
 
 
-def test_after_training_all_are_rated_where_one_is_surely_the_strongest() -> None:
+def test_after_training_all_are_rated_where_one_alone_may_be_the_strongest() -> None:
     league = SimulatedLeague(three_roles(), strength=lambda policy: 9.0 if policy == "main-0-s1" else 0.0)
     league.run(60)
     for _ in range(200):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envs.facts.game_facts import FieldRange
+from envs.facts.game_facts import FieldRange, Spread
 from envs.facts.number_sizes import NumberSize
 from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.run_config import BudgetConfig
@@ -113,3 +113,15 @@ def test_the_mark_of_a_seat_s_group_is_no_field_of_its_network(
 def test_a_long_budget_affords_the_residual_network() -> None:
     pictures = board_game(spec=spec(shape=(84, 84, 4)))
     assert settled(pictures, budget=BudgetConfig(core_seconds=2e5))[0].network.encoder == "impala_resnet"
+
+
+@pytest.mark.parametrize(
+    ("mean", "final_only", "moments"),
+    [(100.0, True, (100.0, 2.2)), (-40.0, True, (-40.0, 2.2)), (3.0, True, (0.0, 1e-4)), (100.0, False, (0.0, 1e-4))],
+)
+def test_a_value_begins_at_returns_that_lie_far_from_0(
+    mean: float, final_only: bool, moments: tuple[float, float]
+) -> None:
+    returns = tuple(Spread(mean + shift, 2.0, mean - 5.0, mean - 3.0, mean + 3.0, mean + 5.0) for shift in (-1.0, 1.0))
+    game = board_game(returns=returns, return_values=(), final_only=final_only, spec=spec(win_draw_loss=False))
+    assert settled(game)[0].network.value_moments == moments
