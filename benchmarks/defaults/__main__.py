@@ -10,8 +10,8 @@ the control, and an exploiter. The exploiter starts from random weights and has 
 are judged by returns. Every export is judged, and uniform play beside them.
 
 Run folders and figures are kept under the digest of the rules that made them: finished runs are used again,
-interrupted ones resumed, and figures of other rules never shown. `--games`, `--seeds`, `--budgets` and `--populations`
-choose a part; bounds that lack a run are not met. With `--stored` nothing is trained.
+interrupted ones resumed, and figures of other rules never shown. `--set`, `--games`, `--seeds`, `--budgets` and
+`--populations` choose a part; bounds that lack a run are not met. With `--stored` nothing is trained.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.defaults import games, measure, required, table
-from benchmarks.defaults.games import GAMES
+from benchmarks.defaults.games import ALL, SETS, Game
 from benchmarks.defaults.judge import Evaluation
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
 from benchmarks.defaults.rules import rules_digest
@@ -47,11 +47,11 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
     asked = [
         Job(core_seconds, name, population, seed)
         for core_seconds in options.budgets
-        for name in games.chosen(options.games)
-        if core_seconds != required.LONG_BUDGET or GAMES[name].is_long
+        for name in games.chosen(options.games, SETS[options.set])
+        if core_seconds != required.LONG_BUDGET or ALL[name].is_long
         for population in options.populations
-        if population != TUNED or GAMES[name].tuned is not None
-        if population != HALF or (GAMES[name].is_long and core_seconds == required.LONG_BUDGET)
+        if population != TUNED or ALL[name].tuned is not None
+        if population != HALF or (ALL[name].is_long and core_seconds == required.LONG_BUDGET)
         for seed in options.seeds
     ]
     return sorted(asked, key=lambda job: (job.core_seconds, job.seed, job.game, job.population))
@@ -71,7 +71,7 @@ def find_all(jobs: Sequence[Job], place: Place, evaluation: Evaluation, *, worke
             if error is not None:
                 failures.append(f"{started[future]}: {type(error).__name__}: {error}")
                 print(failures[-1], flush=True)
-        pairs = [job for job in jobs if job.population == LEAGUE and measure.is_compared(GAMES[job.game])]
+        pairs = [job for job in jobs if job.population == LEAGUE and measure.is_compared(ALL[job.game])]
         for job in pairs:
             control = Job(job.core_seconds, job.game, LATEST, job.seed)
             if all(measure.path_of(each, place).is_file() for each in (job, control)):
@@ -80,20 +80,22 @@ def find_all(jobs: Sequence[Job], place: Place, evaluation: Evaluation, *, worke
 
 
 def known_figures(
-    place: Place, evaluation: Evaluation, *, budgets: Sequence[float]
+    place: Place, evaluation: Evaluation, known: Mapping[str, Game], *, budgets: Sequence[float]
 ) -> tuple[Figures, dict[str, dict[str, float]]]:
-    """Stored figures of every run of the whole benchmark, and of uniform play."""
+    """Stored figures of every run of these games, and of uniform play."""
     figures: Figures = {}
     for core_seconds in budgets:
-        for name in required.games_of(core_seconds):
+        for name in required.games_of(core_seconds, known):
             for job in (Job(core_seconds, name, word, seed) for word in POPULATIONS for seed in required.SEEDS):
                 found = measure.stored(measure.path_of(job, place), measure.conditions_of(job, place, evaluation))
                 if found is not None:
                     figures[job] = found | measure.stored_games(job, place, evaluation)
-    return figures, {name: measure.stored_reference(name, place, evaluation) for name in GAMES}
+    return figures, {name: measure.stored_reference(name, place, evaluation) for name in known}
 
 
-def report_of(figures: Figures, uniform: dict[str, dict[str, float]], *, budgets: Sequence[float]) -> Report:
+def report_of(
+    figures: Figures, uniform: dict[str, dict[str, float]], known: Mapping[str, Game], *, budgets: Sequence[float]
+) -> Report:
     """Every figure, and the bounds."""
     report = Report()
     for name, found in uniform.items():
@@ -104,7 +106,7 @@ def report_of(figures: Figures, uniform: dict[str, dict[str, float]], *, budgets
             report.add(
                 f"{job.core_seconds:g} core-seconds: {job.game}, {job.population}, seed {job.seed}: {figure}", value, ""
             )
-    required.add_rows(report, figures, uniform, budgets=budgets)
+    required.add_rows(report, figures, uniform, known, budgets=budgets)
     return report
 
 
@@ -119,11 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = []
     if not options.stored:
         failures = find_all(jobs_of(options), place, evaluation, workers=options.jobs)
+    known = SETS[options.set]
     budgets = sorted({*required.BUDGETS, required.LONG_BUDGET, *options.budgets})
-    figures, uniform = known_figures(place, evaluation, budgets=budgets)
-    report = report_of(figures, uniform, budgets=budgets)
+    figures, uniform = known_figures(place, evaluation, known, budgets=budgets)
+    report = report_of(figures, uniform, known, budgets=budgets)
     if options.readme is not None:
-        table.write_into(options.readme, table.tables(figures, uniform, budgets=budgets, rules=digest))
+        table.write_into(options.readme, table.tables(figures, uniform, known, budgets=budgets, rules=digest))
     report.print(sys.stdout, as_json=options.json)
     for failure in failures:
         print(failure, file=sys.stderr)
@@ -134,7 +137,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.defaults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--games", help=f"comma-separated, of {', '.join(GAMES)} (default: all)")
+    parser.add_argument("--set", choices=SETS, default="public", help="games that shaped the rules, or that did not")
+    parser.add_argument("--games", help="comma-separated names of games of the set (default: all)")
     parser.add_argument("--seeds", type=_whole, default=required.SEEDS, help="training seeds, comma-separated")
     parser.add_argument(
         "--budgets", type=_numbers, default=(*required.BUDGETS, required.LONG_BUDGET), help="core-seconds"

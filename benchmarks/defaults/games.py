@@ -1,4 +1,7 @@
-"""The public games of the benchmark of the shipped defaults, and how policies of each are judged.
+"""The games of the benchmark of the shipped defaults, and how policies of each are judged.
+
+Those of `GAMES` have shaped the rules. Those of `HELD_OUT` have not: they show what a game can expect that nobody
+here has tried. What they show must not be mended for them alone.
 
 No game has a setting of its own but its id, the id's kwargs, its teams and the budget.
 """
@@ -58,6 +61,11 @@ class Game:
 
 def _openspiel(name: str) -> EnvConfig:
     return EnvConfig(f"openspiel:{name}")
+
+
+def _board_game(name: str) -> Game:
+    bots = ("mcts:25", "mcts:100")
+    return Game(_openspiel(name), ("turn-based", "perfect information"), judge=SCORE, bots=bots)
 
 
 def _config(name: str) -> Path:
@@ -131,6 +139,29 @@ GAMES: Mapping[str, Game] = {
         tuned=_config("cartpole"),
     ),
 }
+
+
+HELD_OUT: Mapping[str, Game] = {
+    "goofspiel_three_seats": Game(
+        _openspiel("goofspiel(num_cards=3,players=3,points_order=descending,imp_info=true)"),
+        ("simultaneous", "hidden", "3 seats"),
+    ),
+    "oshi_zumo_six_coins": Game(_openspiel("oshi_zumo(coins=6,size=2,horizon=5)"), ("simultaneous", "repeated bids")),
+    "blotto_ten_coins": Game(_openspiel("blotto(coins=10,fields=3)"), ("one-shot", "simultaneous", "cyclic")),
+    "liars_dice_five_sides": Game(_openspiel("liars_dice(numdice=1,dice_sides=5)"), ("turn-based", "hidden")),
+    "sealed_auction_three_seats": Game(
+        _openspiel("first_sealed_auction(players=3,max_value=4)"), ("one decision", "hidden", "3 seats")
+    ),
+    "kuhn_four_seats": Game(_openspiel("kuhn_poker(players=4)"), ("turn-based", "hidden", "4 seats")),
+    "quoridor": _board_game("quoridor(board_size=3)"),
+    "hex": _board_game("hex(board_size=5)"),
+    "clobber": _board_game("clobber(rows=5,columns=6)"),
+    "dots_and_boxes": _board_game("dots_and_boxes(num_rows=3,num_cols=3)"),
+    "mancala": _board_game("mancala"),
+}
+
+SETS: Mapping[str, Mapping[str, Game]] = {"public": GAMES, "held-out": HELD_OUT}
+ALL: Mapping[str, Game] = {name: game for games in SETS.values() for name, game in games.items()}
 
 
 def chosen(names: str | None, known: Mapping[str, Game] = GAMES) -> Sequence[str]:

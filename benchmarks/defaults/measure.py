@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.defaults.games import EXACT, GAMES, RETURN, Game
+from benchmarks.defaults.games import ALL, EXACT, RETURN, Game
 from benchmarks.defaults.judge import LAST, Evaluation, exports_of, figures_of, reference_figures, versus
 from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import core_budget, wall_limit
@@ -78,7 +78,7 @@ def measure(job: Job, place: Place, evaluation: Evaluation) -> dict[str, float]:
     Raises:
       SystemExit: a command failed or overran, or somebody stopped its run.
     """
-    game = GAMES[job.game]
+    game = ALL[job.game]
 
     def find() -> dict[str, float]:
         run = trained(job, place)
@@ -94,7 +94,7 @@ def compare(job: Job, place: Place, evaluation: Evaluation) -> dict[str, float]:
     def find() -> dict[str, float]:
         one, other = (exports_of(trained(each, place), seed=evaluation.seed) for each in (league, latest))
         return {
-            f"{export} v newest only": versus(GAMES[job.game], one[export], other[export], evaluation)
+            f"{export} v newest only": versus(ALL[job.game], one[export], other[export], evaluation)
             for export in EXPLOITED
             if export in one and export in other
         }
@@ -117,7 +117,7 @@ def stored_reference(name: str, place: Place, evaluation: Evaluation) -> dict[st
 def reference(name: str, place: Place, evaluation: Evaluation) -> dict[str, float]:
     """The figures of uniform play."""
     conditions = _reference_conditions(name, evaluation)
-    return stored_or_found(_reference_path(name, place), conditions, lambda: reference_figures(GAMES[name], evaluation))
+    return stored_or_found(_reference_path(name, place), conditions, lambda: reference_figures(ALL[name], evaluation))
 
 
 def _reference_path(name: str, place: Place) -> Path:
@@ -125,7 +125,7 @@ def _reference_path(name: str, place: Place) -> Path:
 
 
 def _reference_conditions(name: str, evaluation: Evaluation) -> dict[str, object]:
-    return {"game": _env(GAMES[name]), "evaluation": asdict(evaluation)}
+    return {"game": _env(ALL[name]), "evaluation": asdict(evaluation)}
 
 
 def is_compared(game: Game) -> bool:
@@ -216,7 +216,7 @@ def exploiter_figures(job: Job, run: OpenRun, game: Game, evaluation: Evaluation
 
 def _settings(job: Job, place: Place) -> list[str]:
     """The configuration's file or env, and the "key=value" settings of a job."""
-    game = GAMES[job.game]
+    game = ALL[job.game]
     origin = f"configs/{game.tuned.name}" if job.population == TUNED and game.tuned else yaml_of(game)
     section = SECTIONS[job.population]
     return [
@@ -248,7 +248,7 @@ def _env(game: Game) -> dict[str, object]:
 
 
 def _config_file(job: Job, place: Place) -> Path:
-    game = GAMES[job.game]
+    game = ALL[job.game]
     if job.population == TUNED:
         assert game.tuned is not None
         return game.tuned

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.defaults.games import EXACT, GAMES, Game
+from benchmarks.defaults.games import ALL, EXACT, Game
 from benchmarks.defaults.judge import EXPORTS
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job
 from benchmarks.report import Report, Row
@@ -82,7 +82,7 @@ class Comparison:
     def deficit(self, game: str, controls: Sequence[str]) -> Compared:
         """The most that a control scores above the league against a bot, each by its strongest export."""
         gaps, is_complete = [], True
-        for bot in GAMES[game].bots:
+        for bot in ALL[game].bots:
             league, league_is_whole = self.best(game, LEAGUE, f"v {bot}", max)
             others = [self.best(game, control, f"v {bot}", max) for control in controls]
             known = [value for value, _ in others if value is not None]
@@ -105,15 +105,20 @@ class Comparison:
 
 
 def add_rows(
-    report: Report, figures: Figures, uniform: Mapping[str, Mapping[str, float]], *, budgets: Sequence[float]
+    report: Report,
+    figures: Figures,
+    uniform: Mapping[str, Mapping[str, float]],
+    games: Mapping[str, Game],
+    *,
+    budgets: Sequence[float],
 ) -> None:
-    """Add every bound to the report, for each budget."""
+    """Add every bound over these games to the report, for each budget."""
     for core_seconds in budgets:
         found = Comparison(core_seconds, figures, uniform)
         words = f"{core_seconds:g} core-seconds: "
-        exact = [name for name in games_of(core_seconds) if GAMES[name].judge == EXACT]
-        perfect = [name for name in games_of(core_seconds) if GAMES[name].has_perfect_information]
-        controls = {name: controls_of(GAMES[name], core_seconds) for name in GAMES}
+        exact = [name for name in games_of(core_seconds, games) if games[name].judge == EXACT]
+        perfect = [name for name in games_of(core_seconds, games) if games[name].has_perfect_information]
+        controls = {name: controls_of(game, core_seconds) for name, game in games.items()}
         ratios = [found.ratio(name, controls[name]) for name in exact]
         exported = [found.ratio(name, controls[name], exports=(AUTO,)) for name in exact]
         alike = [found.ratio(name, controls[name], newest_only=EXPORTS) for name in exact]
@@ -121,10 +126,10 @@ def add_rows(
             report.add(f"{words}{each.game}: league / best control", each.value, "ratio")
             report.add(f"{words}{each.game}: league's auto / best control", as_exported.value, "ratio")
             report.add(f"{words}{each.game}: league / best control, every export on both sides", like.value, "ratio")
-        cyclic = [found.ratio(name, controls[name], floor=0.0) for name in exact if GAMES[name].is_cyclic]
+        cyclic = [found.ratio(name, controls[name], floor=0.0) for name in exact if games[name].is_cyclic]
         weaker = [found.deficit(name, controls[name]) for name in perfect]
-        tuned = [found.ratio(name, (TUNED,)) for name in exact if GAMES[name].tuned]
-        behind = [found.deficit(name, (TUNED,)) for name in perfect if GAMES[name].tuned]
+        tuned = [found.ratio(name, (TUNED,)) for name in exact if games[name].tuned]
+        behind = [found.deficit(name, (TUNED,)) for name in perfect if games[name].tuned]
         rows: tuple[tuple[str, list[Compared], Best, float], ...] = (
             ("league / best control, median of games", ratios, statistics.median, MEDIAN_RATIO),
             ("league / best control, worst of games", ratios, max, WORST_RATIO),
@@ -148,9 +153,9 @@ def bounded(name: str, compared: Sequence[Compared], summary: Best, *, at_most: 
     return Row(name + words, value, "", f"<= {at_most:g}", None if missing and kept else kept)
 
 
-def games_of(core_seconds: float) -> list[str]:
-    """The games that are trained for a budget."""
-    return [name for name, game in GAMES.items() if core_seconds != LONG_BUDGET or game.is_long]
+def games_of(core_seconds: float, games: Mapping[str, Game]) -> list[str]:
+    """The games among these that are trained for a budget."""
+    return [name for name, game in games.items() if core_seconds != LONG_BUDGET or game.is_long]
 
 
 def controls_of(game: Game, core_seconds: float) -> tuple[str, ...]:

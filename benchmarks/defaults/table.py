@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.defaults.games import EXACT, GAMES, RETURN
+from benchmarks.defaults.games import ALL, EXACT, RETURN, Game
 from benchmarks.defaults.judge import EXPORTS
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job
 from benchmarks.defaults.required import LONG_BUDGET, SEEDS, Figures, games_of
@@ -18,12 +18,17 @@ MISSING = "not run"
 
 
 def tables(
-    figures: Figures, uniform: Mapping[str, Mapping[str, float]], *, budgets: Sequence[float], rules: str
+    figures: Figures,
+    uniform: Mapping[str, Mapping[str, float]],
+    games: Mapping[str, Game],
+    *,
+    budgets: Sequence[float],
+    rules: str,
 ) -> str:
-    """Markdown of one table for each budget. rules: the digest that the figures were made with."""
+    """Markdown of one table of the games for each budget. rules: the digest that the figures were made with."""
     lines = [f"Rules `{rules}`. Median over the seeds that were run; their number where it is not {len(SEEDS)}.", ""]
     for core_seconds in budgets:
-        lines += [f"{core_seconds:g} core-seconds:", "", *_table(core_seconds, figures, uniform), ""]
+        lines += [f"{core_seconds:g} core-seconds:", "", *_table(core_seconds, figures, uniform, games), ""]
     return "\n".join(lines)
 
 
@@ -41,13 +46,15 @@ def write_into(readme: Path, text: str) -> None:
     Storage().atomic_write_bytes(readme, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
 
 
-def _table(core_seconds: float, figures: Figures, uniform: Mapping[str, Mapping[str, float]]) -> list[str]:
+def _table(
+    core_seconds: float, figures: Figures, uniform: Mapping[str, Mapping[str, float]], games: Mapping[str, Game]
+) -> list[str]:
     rows = [
         f"| game | kinds | figure | population | {' | '.join(EXPORTS)} | uniform |",
         "|---" * (len(EXPORTS) + 5) + "|",
     ]
-    for name in games_of(core_seconds):
-        game = GAMES[name]
+    for name in games_of(core_seconds, games):
+        game = ALL[name]
         for figure in _figures(name):
             for population in _populations(name, core_seconds):
                 cells = [_cell(name, core_seconds, population, figures, f"{export} {figure}") for export in EXPORTS]
@@ -61,7 +68,7 @@ def _table(core_seconds: float, figures: Figures, uniform: Mapping[str, Mapping[
 
 
 def _figures(name: str) -> Sequence[str]:
-    game = GAMES[name]
+    game = ALL[name]
     if game.judge == EXACT:
         return ("NashConv",)
     if game.judge == RETURN:
@@ -70,7 +77,7 @@ def _figures(name: str) -> Sequence[str]:
 
 
 def _populations(name: str, core_seconds: float) -> list[str]:
-    game = GAMES[name]
+    game = ALL[name]
     half = [HALF] if game.is_long and core_seconds == LONG_BUDGET else []
     return [LEAGUE, LATEST, *half, *([TUNED] if game.tuned is not None else [])]
 

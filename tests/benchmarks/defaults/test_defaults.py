@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.defaults import measure, required, table
 from benchmarks.defaults.__main__ import _parser, jobs_of, known_figures
-from benchmarks.defaults.games import EXACT, GAMES, chosen
+from benchmarks.defaults.games import ALL, EXACT, GAMES, HELD_OUT, chosen
 from benchmarks.defaults.judge import Evaluation
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
 from benchmarks.defaults.required import SEEDS, Compared, Comparison, bounded
@@ -96,7 +96,7 @@ def test_a_bound_is_met_only_with_every_run(compared: list[Compared], met: bool 
 
 def test_every_bound_is_open_without_a_run():
     report = Report()
-    required.add_rows(report, {}, {}, budgets=[60.0])
+    required.add_rows(report, {}, {}, GAMES, budgets=[60.0])
     bounds = [row for row in report.rows if row.required is not None]
     assert len(bounds) == 6
     assert all(row.met is None and row.value is None and "missing" in row.name for row in bounds)
@@ -213,6 +213,14 @@ def test_enough_games_of_different_kinds():
     assert {"one-shot", "simultaneous", "hidden", "3 seats", "teams", "continuous", "long", "sparse returns"} <= kinds
 
 
+def test_held_out_games_are_others_and_chosen_by_their_set():
+    assert len(ALL) == len(GAMES) + len(HELD_OUT)
+    assert not {str(game.env) for game in GAMES.values()} & {str(game.env) for game in HELD_OUT.values()}
+    jobs = arguments("--set", "held-out", "--budgets", "60,1200", "--seeds", "0")
+    assert {job.game for job in jobs} == {*HELD_OUT}
+    assert {job.population for job in jobs} == {LEAGUE, LATEST}
+
+
 def stored(job: Job, place: Place, found: Mapping[str, float]) -> None:
     path = measure.path_of(job, place)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,10 +231,10 @@ def test_the_table_shows_what_is_stored_and_what_is_missing(place: Place, tmp_pa
     for seed in SEEDS:
         stored(Job(60, "kuhn", LEAGUE, seed), place, nash(0.1 * (1 + seed)))
     stored(Job(60, "kuhn", LATEST, 0), place, nash(0.5))
-    found, uniform = known_figures(place, EVALUATION, budgets=[60.0])
+    found, uniform = known_figures(place, EVALUATION, GAMES, budgets=[60.0])
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    table.write_into(readme, table.tables(found, uniform, budgets=[60.0], rules="abc"))
+    table.write_into(readme, table.tables(found, uniform, GAMES, budgets=[60.0], rules="abc"))
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     rows = {
