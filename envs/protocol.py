@@ -153,6 +153,11 @@ SEAT_GROUP = "seat_group"
 """Observation field, bool [G], that marks the group of a slot's seat in games with `EnvSpec.seat_groups`."""
 
 
+def field_label(name: str, *, group: str) -> str:
+    """Names an observation field for a setting; one and the same field differs between seat groups ("" for none)."""
+    return f"{group}/{name}" if group else name
+
+
 @dataclass(frozen=True)
 class SeatGroup:
     """Seats that share networks of their own, with what they observe and how they act.

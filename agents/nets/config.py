@@ -36,7 +36,7 @@ class NetworkConfig:
         numbers are large or of unknown range; "none" takes them as they are. Flags, int8 and images always stay.
       input_moments: field -> [mean, standard deviation] of each number of its last axis, which are subtracted and
         divided by before `input_scaling`: for numbers that are small, or vary little beside their mean. A number of
-        [0, 1] stays. Pictures have none.
+        [0, 1] stays. Pictures have none. A field of a seat group is named GROUP/FIELD.
       hidden: widths of the encoder's fully connected layers, one block each.
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.

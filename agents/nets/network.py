@@ -34,7 +34,7 @@ from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
 from agents.nets.separate_value import TwinHeads, pair_trunks
 from agents.nets.sub_actions import num_sub_actions
-from envs.protocol import ArraySpec, EnvSpec
+from envs.protocol import ArraySpec, EnvSpec, SeatGroup, field_label
 
 __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]
 
@@ -194,19 +194,26 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
 
 
 def _check_moments(spec: EnvSpec, config: NetworkConfig) -> None:
-    """Refuse moments of fields that there are not, and of fields whose numbers mean other things to other seats."""
-    unknown = [name for name in config.input_moments if name not in spec.observations]
+    """Refuse moments of fields that there are not."""
+    groups = [(group.name, group.observations) for group in spec.seat_groups] or [("", spec.observations)]
+    labels = [field_label(name, group=group) for group, fields in groups for name in fields]
+    unknown = [name for name in config.input_moments if name not in labels]
     if unknown:
-        raise ValueError(f"input_moments: the game shows {list(spec.observations)} and no field {unknown[0]!r}")
-    if config.input_moments and spec.seat_groups:
-        raise ValueError("input_moments: seats that observe other things than others cannot share them")
+        raise ValueError(f"input_moments: the game shows {labels} and no field {unknown[0]!r}")
+
+
+def _own_config(group: SeatGroup, config: NetworkConfig) -> NetworkConfig:
+    """The configuration of the network of one seat group."""
+    labels = {field_label(name, group=group.name): name for name in group.observations}
+    moments = {labels[name]: pairs for name, pairs in config.input_moments.items() if name in labels}
+    return replace(config, input_moments=moments)
 
 
 def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
     """A network for each seat group behind the blocks of one; other arguments and errors as of `build_network`."""
     seeds = np.random.SeedSequence(seed).generate_state(len(spec.seat_groups), np.uint64)
     networks = [
-        build_network(own_spec(spec, group), config, seed=int(own) >> 1)
+        build_network(own_spec(spec, group), _own_config(group, config), seed=int(own) >> 1)
         for group, own in zip(spec.seat_groups, seeds, strict=True)
     ]
     for network in networks:

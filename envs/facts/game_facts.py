@@ -43,15 +43,12 @@ class Spread:
 class FieldRange:
     """Range of one observation field under random play.
 
-    Fields:
-      large: fraction of its numbers beyond `LARGE_INPUT`.
-      sizes: of the numbers of its last axis; empty for flags, pictures and very long fields.
+    large: fraction of its numbers beyond `LARGE_INPUT`.
     """
 
     low: float
     high: float
     large: float
-    sizes: tuple[NumberSize, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +98,7 @@ class GameFacts:
       truncated: fraction of the episodes that were cut off.
       legal: mean number of legal actions of a decision. log_legal: mean of its natural logarithm (0 for a box).
       ranges: observation field -> its range.
+      sizes: label of a field -> sizes of the numbers of its last axis, see `number_sizes`.
       surprises: True if the same observation and action of a turn-based game were followed by different turns: the
         game hides something from the acting seat, or draws lots.
       shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
@@ -131,6 +129,7 @@ class GameFacts:
     legal: float = 2.0
     log_legal: float = 0.7
     ranges: Mapping[str, FieldRange] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[NumberSize, ...]] = field(default_factory=dict)
     surprises: bool = False
     shared_views: bool = False
     past_counts: bool = False

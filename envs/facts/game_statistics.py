@@ -66,7 +66,7 @@ class GameStatistics:
         self._log_legal: list[float] = []
         self._log_ways: list[float] = []
         self._ranges: dict[str, tuple[float, float, float, int]] = {}
-        self._sizes = {name: NumberSizes(field) for name, field in spec.observations.items()}
+        self._sizes = NumberSizes(spec)
         self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._surprises = False
         self._joint_actions = JointActions(spec)
@@ -105,6 +105,7 @@ class GameStatistics:
         self._own[turn.env_index, turn.seat] += 1
         self._count_legal(turn)
         self._note_ranges(turn)
+        self._sizes.note(turn)
         self._look_for_surprises(turn, actions)
         self._joint_actions.decided(turn, actions, num_envs=num_envs)
         self._roles.decided(turn, actions)
@@ -159,9 +160,10 @@ class GameStatistics:
             legal=float(np.mean(self._legal)) if self._legal else 0.0,
             log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
             ranges={
-                name: FieldRange(low, high, large / max(count, 1), self._sizes[name].sizes())
+                name: FieldRange(low, high, large / max(count, 1))
                 for name, (low, high, large, count) in self._ranges.items()
             },
+            sizes=self._sizes.sizes(),
             surprises=self._surprises,
             shared_views=shared_views,
             past_counts=any(past.past_counts for past in self._pasts),
@@ -204,7 +206,6 @@ class GameStatistics:
 
     def _note_ranges(self, turn: Turn) -> None:
         for name, array in turn.obs.items():
-            self._sizes[name].note(name, turn)
             is_bytes = array.dtype == np.uint8  # images, which take eight times the memory in another type
             numbers = array if is_bytes else np.asarray(array, np.float64)
             low, high, large, count = self._ranges.get(name, (np.inf, -np.inf, 0.0, 0))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from torch import nn
+
 from agents.nets.autoregressive import AutoregressiveHead
 from agents.nets.heads import CategoricalHead, GaussianHead
 from agents.nets.image_encoders import PictureInput
 from agents.nets.input_scaling import FieldScaling
 from agents.nets.network import Network
+from agents.nets.seat_groups import SeatGroupNetworks, own_spec
 from agents.nets.sub_actions import MultiCategoricalHead
 from agents.nets.tanh_gaussian import TanhGaussianHead
-from envs.protocol import EnvSpec
+from envs.protocol import EnvSpec, field_label
 from league.policies.package import CoreState, FieldInput, Outputs
 
 MEANINGS: dict[type, str] = {
@@ -27,7 +32,16 @@ MEANINGS: dict[type, str] = {
 
 
 def preprocessing_of(network: Network, spec: EnvSpec) -> tuple[FieldInput, ...]:
-    """A line for each field that a policy reads, as the network's own modules treat it."""
+    """A line for each field that a policy reads, as the network's own modules treat it; for each seat group its own."""
+    if not spec.seat_groups:
+        return tuple(_field_inputs(network, spec, group=""))
+    inside = network.blocks[0].module
+    assert isinstance(inside, SeatGroupNetworks)
+    pairs = zip(spec.seat_groups, inside.networks.values(), strict=True)
+    return tuple(line for group, own in pairs for line in _field_inputs(own, own_spec(spec, group), group=group.name))
+
+
+def _field_inputs(network: nn.Module, spec: EnvSpec, *, group: str) -> Iterator[FieldInput]:
     scales: dict[str, float] = {}
     scalings: dict[str, FieldScaling] = {}
     for module in network.modules():
@@ -35,18 +49,18 @@ def preprocessing_of(network: Network, spec: EnvSpec) -> tuple[FieldInput, ...]:
             scales.update(module.pictures)
         elif isinstance(module, FieldScaling):
             scalings[module.name] = module
-    return tuple(
-        FieldInput(
-            name,
+    for name, field in spec.observations.items():
+        if name in spec.value_fields:
+            continue
+        scaling = scalings.get(name)
+        yield FieldInput(
+            field_label(name, group=group),
             field.shape,
             field.dtype,
             scale=scales.get(name, 1.0),
-            moments=scalings[name].moments if name in scalings else (),
-            transform="symlog" if name in scalings and scalings[name].is_squashed else "none",
+            moments=() if scaling is None else scaling.moments,
+            transform="symlog" if scaling is not None and scaling.is_squashed else "none",
         )
-        for name, field in spec.observations.items()
-        if name not in spec.value_fields
-    )
 
 
 def core_state_of(network: Network) -> CoreState:

@@ -90,7 +90,8 @@ class FieldInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The path of an observation field into a network; all of it is part of the network and of exported graphs.
 
     Fields:
-      field, shape, dtype: as the game shows it. cast: type in which the network computes.
+      field: its name; GROUP/FIELD where seat groups observe fields of their own.
+      shape, dtype: as the game shows it. cast: type in which the network computes.
       scale: factor of every number.
       moments: mean and deviation of each number of the last axis, to subtract and to divide by; empty for none.
       transform: "symlog" for sign(x) log(1 + |x|), else "none"; comes last.

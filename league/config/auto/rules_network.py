@@ -67,10 +67,7 @@ def input_moments(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
     They are those of random play. What good play leads to may lie far beyond, so that logarithms follow.
     """
-    game = situation.game
-    if game.spec.seat_groups:
-        return
-    found = {name: [_moments(size) for size in one.sizes] for name, one in game.ranges.items()}
+    found = {name: [_moments(size) for size in sizes] for name, sizes in situation.game.sizes.items()}
     scaled = {name: moments for name, moments in found.items() if any(pair != AS_IT_IS for pair in moments)}
     if scaled:
         name, moments = next(iter(scaled.items()))

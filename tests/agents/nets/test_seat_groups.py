@@ -53,6 +53,18 @@ def game(kind: str) -> EnvSpec:
     )
 
 
+def test_each_group_scales_its_own_numbers() -> None:
+    spec, moments = game("categorical"), {"many/x": ((5.0, 2.0),) * 4, "values/x": ((100.0, 0.5),) * 2}
+    plain, scaled = (build_network(spec, replace(SMALL, input_moments=own), seed=0) for own in ({}, moments))
+    obs, rest = batch_of(spec, plain)
+    by_hand, is_many = dict(obs), obs[SEAT_GROUP][..., :1].bool()
+    by_hand["x"] = torch.where(is_many, (obs["x"] - 5.0) / 2.0, (obs["x"] - 100.0) / 0.5)
+    by_hand["x"][..., 2:] *= is_many
+    torch.testing.assert_close(scaled(obs, **rest).logits, plain(by_hand, **rest).logits)
+    with pytest.raises(ValueError, match="no field 'x'"):
+        build_network(spec, replace(SMALL, input_moments={"x": ((0.0, 1.0),) * 4}), seed=0)
+
+
 def batch_of(spec: EnvSpec, network: Network, *, rows: int = 12, steps: int = 5) -> tuple[dict[str, Tensor], dict]:
     """Observations name -> [B, T+1, ...] and the other arguments of a forward pass."""
     unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=steps), rows=rows, seed=3)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from envs.facts.number_sizes import NumberSize, NumberSizes
-from envs.protocol import ArraySpec, Turn
+from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, Turn
+
+
+def spec(observations: Mapping[str, ArraySpec]) -> EnvSpec:
+    return EnvSpec("toy", 2, observations, ActionSpec("categorical", 2), (0, 1), False)
 
 
 def turn(obs: Mapping[str, NDArray[np.generic]]) -> Turn:
@@ -29,10 +34,10 @@ def turn(obs: Mapping[str, NDArray[np.generic]]) -> Turn:
 
 
 def sizes_of(*fields: NDArray[np.generic]) -> tuple[NumberSize, ...]:
-    found = NumberSizes(ArraySpec(fields[0].shape[1:], fields[0].dtype.name))
+    found = NumberSizes(spec({"field": ArraySpec(fields[0].shape[1:], fields[0].dtype.name)}))
     for field in fields:
-        found.note("field", turn({"field": field}))
-    return found.sizes()
+        found.note(turn({"field": field}))
+    return found.sizes()["field"]
 
 
 def test_moments_are_those_of_all_rows_also_of_tiny_spreads_beside_large_means() -> None:
@@ -53,15 +58,28 @@ def test_flags_counts_and_single_numbers() -> None:
 
 def test_members_of_a_set_share_their_numbers_and_absent_ones_do_not_count() -> None:
     units = np.array([[[1.0, 10.0], [3.0, 30.0], [np.nan, 99.0]]])
-    found = NumberSizes(ArraySpec((3, 2), "float64"))
-    found.note("units", turn({"units": units, "units_mask": np.array([[True, True, False]])}))
-    assert [(size.mean, size.deviation) for size in found.sizes()] == [(2.0, 1.0), (20.0, 10.0)]
+    found = NumberSizes(spec({"units": ArraySpec((3, 2), "float64"), "units_mask": ArraySpec((3,), "bool")}))
+    found.note(turn({"units": units, "units_mask": np.array([[True, True, False]])}))
+    assert {name: [(size.mean, size.deviation) for size in sizes] for name, sizes in found.sizes().items()} == {
+        "units": [(2.0, 1.0), (20.0, 10.0)]
+    }
+
+
+def test_each_group_of_seats_has_sizes_of_its_own_fields_without_the_padding() -> None:
+    few, many = ({"seen": ArraySpec((size,), "float32")} for size in (1, 2))
+    action = ActionSpec("categorical", 2)
+    groups = SeatGroup("few", (0,), few, action), SeatGroup("many", (1,), many, action)
+    found = NumberSizes(replace(spec({**many, SEAT_GROUP: ArraySpec((2,), "bool")}), seat_groups=groups))
+    seen = np.array([[1.0, 0.0], [5.0, 50.0], [3.0, 0.0], [7.0, 70.0]], np.float32)
+    found.note(turn({"seen": seen, SEAT_GROUP: np.array([[1, 0], [0, 1], [1, 0], [0, 1]], np.bool_)}))
+    means = {name: [size.mean for size in sizes] for name, sizes in found.sizes().items()}
+    assert means == {"few/seen": [2.0], "many/seen": [6.0, 60.0]}
 
 
 @pytest.mark.parametrize(
     "field", [ArraySpec((3,), "bool"), ArraySpec((8, 8, 3), "uint8"), ArraySpec((1000,), "float32")]
 )
 def test_flags_pictures_and_long_fields_are_not_looked_at(field: ArraySpec) -> None:
-    found = NumberSizes(field)
-    found.note("field", turn({"field": np.zeros((2, *field.shape), field.dtype)}))
-    assert found.sizes() == ()
+    found = NumberSizes(spec({"field": field}))
+    found.note(turn({"field": np.zeros((2, *field.shape), field.dtype)}))
+    assert found.sizes() == {}

@@ -44,7 +44,7 @@ USUAL = NumberSize(0.1, 0.6, -1.0, 2.0, whole=False)
 def test_numbers_that_are_hardly_seen_are_scaled_by_their_moments(
     size: NumberSize, moments: tuple[float, float]
 ) -> None:
-    network = settled(board_game(ranges={"observation": FieldRange(0.0, 1.0, 0.0, (USUAL, size))}))[0].network
+    network = settled(board_game(sizes={"observation": (USUAL, size)}))[0].network
     assert network.input_moments == ({} if moments == (0.0, 1.0) else {"observation": ((0.0, 1.0), moments)})
     assert network.input_scaling == ("symlog" if network.input_moments else "none")
 
