@@ -6,6 +6,7 @@ is never a field. float64 becomes float32, discrete observations become one-hot 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,14 +24,14 @@ MIN_REACH, MAX_REACH = 0.5, 3.0
 
 
 def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ...]:
-    """The fields of an observation space.
+    """The fields of an observation space, those without a number left out.
 
     Raises:
       EnvError: an element of the space has no array form of fixed size, or there is only a mask.
     """
-    fields = tuple(_fields(space, path=(), env_id=env_id))
+    fields = tuple(field for field in _fields(space, path=(), env_id=env_id) if math.prod(field.spec.shape))
     if not fields:
-        raise EnvError(f"{env_id}: its observations have no field besides the action mask; add one to observe")
+        raise EnvError(f"{env_id}: its observations hold nothing besides the action mask; add a number, as Discrete(1)")
     return fields
 
 

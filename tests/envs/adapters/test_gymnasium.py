@@ -213,6 +213,20 @@ def test_unsupported_observations_are_one_sentence() -> None:
         GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
 
 
+def test_fields_without_a_number_are_left_out_and_one_is_needed() -> None:
+    nothing = spaces.Box(-1.0, 1.0, (0,))
+
+    class Odd(RawSingleProbe):
+        observation_space = spaces.Dict({"cell": spaces.Discrete(3), "rest": nothing})
+
+    class Blind(RawSingleProbe):
+        observation_space = nothing
+
+    assert list(GymnasiumEnv.of(Odd, env_id="odd", num_envs=1).spec.observations) == ["cell"]
+    with pytest.raises(EnvError, match="blind: its observations hold nothing besides the action mask; add a number"):
+        GymnasiumEnv.of(Blind, env_id="blind", num_envs=1)
+
+
 def test_discrete_observations_become_one_hot() -> None:
     class Odd(RawSingleProbe):
         observation_space = spaces.Dict({"cell": spaces.Discrete(3, start=5), "pair": spaces.MultiDiscrete([2, 3])})
