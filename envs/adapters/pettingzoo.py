@@ -73,17 +73,18 @@ def _instead(key: str) -> str:
     """Suggests ids instead of one that PettingZoo does not have: the nearest ones, or the families."""
     family, _, name = key.partition("/")
     if family == "mpe":
-        module = re.sub(r"-v(\d+)$", r"_v\1", name)
-        return (
-            f": MPE has moved to the package mpe2; pip install mpe2, and name a function of yours that returns"
-            f" mpe2.{module}.parallel_env()"
-        )
+        return f": MPE has moved to the package mpe2; pip install mpe2, and take mpe2.{_module_of(name)}:parallel_env"
     known = sorted({*pettingzoo.aec_registry, *pettingzoo.parallel_registry})
     near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
     if near:
-        return f"; did you mean {', '.join(f'pettingzoo:{other}' for other in near)}?"
+        return f"; did you mean {', '.join(f'pettingzoo:{_module_of(other)}' for other in near)}?"
     families = dict.fromkeys(other.partition("/")[0] for other in known)
     return f"; there are the families {', '.join(families)}, as in pettingzoo:classic/connect_four_v3"
+
+
+def _module_of(name: str) -> str:
+    """The name of a game as its module has it, such as "chess_v6" of "chess-v6"."""
+    return re.sub(r"-v(\d+)$", r"_v\1", name)
 
 
 class AecEnv(ExternalEnv):
