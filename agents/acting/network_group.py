@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from agents.acting.policy import BLOCK_SLOTS, padded_size
 from agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from agents.nets.centralised import ZerosForMissing
+from agents.nets.clock_core import ClockCore
 from agents.nets.dict_encoder import Branches
 from agents.nets.entities import EntityInput, EntityLayer, EntityPool
 from agents.nets.heads import CategoricalHead, HeadsBlock
@@ -282,12 +283,31 @@ class GroupedValueScale(nn.Module):
         return torch.cat([self._scales[piece.network](piece.own_rows(raw)) for piece in pieces])
 
 
+class GroupedClock(nn.Module):
+    """The same clock core of M networks, for one step."""
+
+    def __init__(self, split: RowSplit, cores: Sequence[ClockCore]) -> None:
+        super().__init__()
+        self._split = split
+        self._cores = cores
+
+    def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
+        """Features [N, 1, D] and state [N, 1], of the same before."""
+        parts = [
+            self._cores[piece.network](piece.own_rows(features), resets=resets, core=piece.own_rows(core))
+            for piece in self._split.pieces(features.shape[0])
+        ]
+        outputs, states = zip(*parts, strict=True)
+        return torch.cat(outputs), torch.cat(states)
+
+
 GROUPED: Mapping[type[nn.Module], type[nn.Module]] = {
     Dense: GroupedDense,
     nn.LSTM: GroupedLSTM,
     nn.Conv2d: GroupedConvolution,
     Norm: GroupedNorm,
     ValueScale: GroupedValueScale,
+    ClockCore: GroupedClock,
 }
 """Modules with parameters -> what replaces them; its arguments are the split and the module of each network."""
 

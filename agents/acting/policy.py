@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.nets.distributions import log_softmax
 from agents.nets.heads import Head
+from agents.nets.kernels.distributions import log_softmax
 from agents.nets.network import Network
 from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt

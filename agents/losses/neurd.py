@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.losses.policy import zero_invalid
-from agents.nets.distributions import ILLEGAL_LOGIT, log_softmax
+from agents.nets.kernels.distributions import ILLEGAL_LOGIT, log_softmax
 
 
 def neurd_loss(

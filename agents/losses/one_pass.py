@@ -18,7 +18,7 @@ from torch import Tensor
 
 from agents.losses.policy import MAX_LOG_RATIO
 from agents.losses.vtrace import Clips, Floats, on_host, vtrace, vtrace_by_numpy
-from agents.nets.distributions import by_action
+from agents.nets.kernels.distributions import by_action
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import mask_logits, mix_uniform
 from agents.nets.heads import POLICY_GAIN, require_kind
 from agents.nets.kernels.dense import Dense
+from agents.nets.kernels.distributions import mask_logits, mix_uniform
 from agents.nets.sub_actions import Choose, SubAction, SubActionsHead, sub_action_of
 from envs.protocol import ActionSpec, SubActionMask
 

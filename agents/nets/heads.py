@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import (
+from agents.nets.kernels.distributions import (
     categorical_entropy,
     categorical_log_prob,
     categorical_log_prob_and_entropy,

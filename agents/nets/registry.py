@@ -19,6 +19,7 @@ ENCODERS: dict[str, str] = {
 }
 
 CORES: dict[str, str] = {
+    "clock": "agents.nets.clock_core:build_clock",
     "lstm": "agents.nets.lstm:build_lstm",
     "transformer": "agents.nets.transformer_core:build_transformer",
 }

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import SideInputs
-from agents.nets.distributions import ILLEGAL_LOGIT
 from agents.nets.heads import CategoricalHead, GaussianHead, Head, HeadsBlock
+from agents.nets.kernels.distributions import ILLEGAL_LOGIT
 from agents.nets.separate_value import TwinHeads
 from agents.nets.sub_actions import MultiCategoricalHead
 from envs.padding import box_entries, corner, mask_entries

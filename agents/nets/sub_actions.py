@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import (
+from agents.nets.heads import POLICY_GAIN, Head, require_kind
+from agents.nets.kernels.distributions import (
     ILLEGAL_LOGIT,
     categorical_entropy,
     categorical_log_prob,
@@ -23,7 +24,6 @@ from agents.nets.distributions import (
     mix_uniform,
     sample_categorical,
 )
-from agents.nets.heads import POLICY_GAIN, Head, require_kind
 from envs.protocol import ActionSpec
 
 Choose = Callable[[int, Tensor], Tensor]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
 from agents.nets.heads import GaussianHead, require_kind
+from agents.nets.kernels.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
 from envs.protocol import ActionSpec
 
 MIN_MARGIN = 1e-6

@@ -48,6 +48,7 @@ CASES: dict[str, tuple[EnvSpec, NetworkConfig]] = {
     "nature_cnn": (NUMBERED, replace(SMALL, encoder="nature_cnn")),
     "entities": (NUMBERED, replace(SMALL, encoder="entities")),
     "dict": (NUMBERED, replace(SMALL, encoder="dict")),
+    "clock": (NUMBERED, replace(SMALL, core="clock")),
     "lstm": (NUMBERED, replace(SMALL, core="lstm")),
     "stacked_lstm": (NUMBERED, replace(SMALL, core="lstm", core_layers=3, activation="elu")),
     "transformer": (NUMBERED, replace(SMALL, core="transformer")),

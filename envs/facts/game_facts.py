@@ -104,6 +104,8 @@ class GameFacts:
       shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
       past_counts: True if a lone seat's observation does not hold all that counts, see `history` and
         `past_regression`.
+      time_is_hidden: True if a limit ends episodes of several seats that do not show how long they last, see
+        `hidden_time`.
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
       has_tree: True if the game says itself what its histories are, see `envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.
@@ -133,6 +135,7 @@ class GameFacts:
     surprises: bool = False
     shared_views: bool = False
     past_counts: bool = False
+    time_is_hidden: bool = False
     endings: float | None = None
     has_tree: bool = False
     copyable: bool = False

@@ -22,6 +22,7 @@ from envs.facts.game_facts import (
     Play,
     Spread,
 )
+from envs.facts.hidden_time import HiddenTime
 from envs.facts.history import History
 from envs.facts.joint_actions import JointActions
 from envs.facts.number_sizes import NumberSizes
@@ -71,6 +72,7 @@ class GameStatistics:
         self._surprises = False
         self._joint_actions = JointActions(spec)
         self._roles = SeatRoles(spec, num_envs=num_envs)
+        self._time = HiddenTime(spec)
         self._pasts = (History(), PastRegression(spec)) if spec.num_seats == 1 else ()
         self.restart(num_envs=num_envs)
 
@@ -102,6 +104,7 @@ class GameStatistics:
         self._most_at_once = max(self._most_at_once, int(acting.max()))
         self._fewest_at_once = min(self._fewest_at_once, int(acting.min()))
         self._lengths += 1
+        self._time.decided(turn, self._own[turn.env_index, turn.seat])
         self._own[turn.env_index, turn.seat] += 1
         self._count_legal(turn)
         self._note_ranges(turn)
@@ -167,6 +170,7 @@ class GameStatistics:
             surprises=self._surprises,
             shared_views=shared_views,
             past_counts=any(past.past_counts for past in self._pasts),
+            time_is_hidden=self._time.is_hidden(self._turns),
             endings=self._endings(),
             has_tree=has_tree,
             copyable=copyable,

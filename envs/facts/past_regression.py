@@ -120,9 +120,9 @@ def tells_more(seen: Array, past: Array, follows: Array) -> bool:
         return False
     follows = follows[:, varied]
     follows = (follows - follows.mean(axis=0)) / follows.std(axis=0)
-    alone = _features(seen, rng)
-    with_past = np.concatenate([alone, _features(np.concatenate([seen, past], axis=1), rng)], axis=1)
-    without, remembering = (_held_out_errors(features, follows, half) for features in (alone, with_past))
+    alone = random_features(seen, rng)
+    with_past = np.concatenate([alone, random_features(np.concatenate([seen, past], axis=1), rng)], axis=1)
+    without, remembering = (held_out_errors(features, follows, half) for features in (alone, with_past))
     gain = without - remembering
     error = gain.std(axis=0) / len(gain) ** 0.5
     left = without.mean(axis=0)
@@ -136,7 +136,7 @@ def _numbers(turn: Turn) -> Array:
     return np.concatenate(fields, axis=1)
 
 
-def _features(numbers: Array, rng: np.random.Generator) -> Array:
+def random_features(numbers: Array, rng: np.random.Generator) -> Array:
     """[R, F]: 1, the varied numbers at the same scale, and cosines along random directions."""
     varied = numbers[:, np.ptp(numbers, axis=0) > 0]
     scaled = (varied - varied.mean(axis=0)) / varied.std(axis=0)
@@ -145,7 +145,7 @@ def _features(numbers: Array, rng: np.random.Generator) -> Array:
     return np.concatenate([np.ones((len(scaled), 1)), scaled, cosines], axis=1)
 
 
-def _held_out_errors(features: Array, follows: Array, half: int) -> Array:
+def held_out_errors(features: Array, follows: Array, half: int) -> Array:
     """[R - half, Y]: squared errors on the second part of a ridge regression fitted to the first."""
     fitted, known = features[:half], follows[:half]
     weights = np.linalg.solve(fitted.T @ fitted + RIDGE * np.eye(fitted.shape[1]), fitted.T @ known)

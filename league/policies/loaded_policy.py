@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
-from agents.nets.distributions import log_softmax
+from agents.nets.kernels.distributions import log_softmax
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
 from envs.protocol import EnvSpec

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.nets.distributions import log_softmax
+from agents.nets.kernels.distributions import log_softmax
 from envs.protocol import EnvSpec
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.observation import batch_of_one, mask_of_one, seat_number, within_bounds

@@ -1,1 +1,1 @@
-"""Matrix products and recurrent scans that networks are built of: plain tensors in and out, no observations."""
+"""Matrix products, recurrent scans and distributions: plain tensors in and out, whatever the network."""

@@ -31,6 +31,9 @@ RECALL = "information_state"
 """Field of games whose observation holds everything that the seat has seen and done."""
 MEMORY_DECISIONS = 6.0
 """Decisions of a seat in an episode from which memory of hidden things pays off."""
+CLOCK_DECISIONS = 20.0
+"""Decisions of a seat in the longest episode up to which it counts how many are left; in longer ones the end is far
+from most of them."""
 
 
 def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -115,7 +118,10 @@ def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """A recurrent core where the game hides something and lasts, or where a lone seat's past was seen to count."""
+    """A recurrent core where the game hides something and lasts, or where a lone seat's past was seen to count.
+
+    A clock where all that is hidden is the time.
+    """
     game = situation.game
     if RECALL in game.spec.observations:
         yield AutoValue("network.core", "none", f"the field {RECALL} holds all that the seat knew")
@@ -123,6 +129,10 @@ def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.core", "lstm", "what follows a decision depends on more than is seen")
     elif game.hides and game.decisions.mean >= MEMORY_DECISIONS:
         yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
+    elif game.time_is_hidden and game.decisions.high <= CLOCK_DECISIONS:
+        decisions = max(round(game.decisions.high), 1)
+        why = f"a game ends after {decisions} decisions of a seat, and no observation shows how many are left"
+        yield AutoValue("network.core", {"kind": "clock", "decisions": decisions}, why)
     else:
         why = "games are short" if game.hides else "a seat sees what it needs"
         if game.spec.num_seats == 1:

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[str, dict[str, object], NetworkConfig]] = {
     ),
     "no layers": ("connect_four", {}, NetworkConfig(hidden=())),
     "lstm": ("connect_four", {}, LSTM),
+    "clock": ("connect_four", {}, NetworkConfig(hidden=(16,), core={"kind": "clock", "decisions": 4})),
     "two networks with cores": ("connect_four", {}, NetworkConfig(**{**LSTM.__dict__, "value": "separate"})),
     "convolutions": ("connect_four", {}, NetworkConfig(encoder="conv", channels=(4, 4), hidden=(16,))),
     "residual": ("connect_four", {}, NetworkConfig(encoder="impala_resnet", channels=(4,), hidden=(16,))),

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from agents.losses.returns import gae, upgo
 from agents.losses.vtrace import vtrace
-from agents.nets.distributions import categorical_log_prob
+from agents.nets.kernels.distributions import categorical_log_prob
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "vtrace.json").read_text())
 CASES = {case["name"]: case for case in GOLDEN["cases"]}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import ILLEGAL_LOGIT, categorical_entropy, log_softmax, mask_logits, mix_uniform
+from agents.nets.kernels.distributions import ILLEGAL_LOGIT, categorical_entropy, log_softmax, mask_logits, mix_uniform
 from agents.nets.network import build_network
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
