@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,6 +81,30 @@ class Plan:
             return stored_or_found(self.folder / f"{run_dir.name}.json", conditions=conditions, find=find)
         self.results.mkdir(parents=True, exist_ok=True)
         return stored_or_found(self.results / f"{run_dir.name}.json", conditions=conditions, find=find, replace=False)
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `league_plan` reads, and `--json`."""
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--runs", type=Path, help="where run folders are kept; a temporary folder if not given")
+    parser.add_argument("--results", type=Path, help="where figures are kept")
+    parser.add_argument("--json", action="store_true")
+
+
+def league_plan(
+    options: argparse.Namespace, *, core_seconds: float | None, games: int, evaluation_seed: int, passing: Path
+) -> Plan:
+    """The plan of a benchmark that trains the league alone. Args: passing: folder of the runs where none is given."""
+    return Plan(
+        seeds=tuple(options.seeds),
+        populations=(LEAGUE,),
+        core_seconds=core_seconds,
+        seconds=0.0,
+        games=games,
+        evaluation_seed=evaluation_seed,
+        folder=options.runs or passing,
+        results=options.results,
+    )
 
 
 def control_sections(*, save_steps: int, rest: str) -> Mapping[str, str]:

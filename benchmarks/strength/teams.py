@@ -26,7 +26,16 @@ from numpy.typing import NDArray
 
 from agents.acting.policy import BotPolicy, Policy
 from benchmarks.report import Report
-from benchmarks.strength.runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_limit
+from benchmarks.strength.runs import (
+    LEAGUE,
+    ROOT,
+    Plan,
+    add_plan_arguments,
+    core_budget,
+    finished_run,
+    league_plan,
+    wall_limit,
+)
 from benchmarks.strength.team_bots import BattleBot, TagBot
 from envs.bots import Bot, RandomBot
 from envs.protocol import EnvConfig, EnvSpec
@@ -130,25 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the games that the command line names; the last line is JSON if asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.strength.teams", description=__doc__)
     parser.add_argument("--games", nargs="+", choices=GAMES, default=[*GAMES])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--core-seconds", type=float, help="budget of each run; that of its configuration if not given")
     parser.add_argument("--matches", type=int, default=400, help="games of each match, two a tie")
-    parser.add_argument("--runs", type=Path, help="where run folders are kept; a temporary folder if not given")
-    parser.add_argument("--results", type=Path, help="where figures are kept")
-    parser.add_argument("--json", action="store_true")
+    add_plan_arguments(parser)
     options = parser.parse_args(arguments)
     report = Report()
     with tempfile.TemporaryDirectory() as passing:
-        plan = Plan(
-            seeds=tuple(options.seeds),
-            populations=(LEAGUE,),
-            core_seconds=options.core_seconds,
-            seconds=0.0,
-            games=options.matches,
-            evaluation_seed=SEED,
-            folder=options.runs or Path(passing),
-            results=options.results,
-        )
+        asked = {"core_seconds": options.core_seconds, "games": options.matches, "evaluation_seed": SEED}
+        plan = league_plan(options, **asked, passing=Path(passing))
         for name in options.games:
             report.rows.extend(measure(name, plan).rows)
     report.print(sys.stdout, as_json=options.json)

@@ -21,7 +21,15 @@ import yaml
 from benchmarks.defaults.games import EXACT, RETURN, Game, Judge
 from benchmarks.defaults.judge import Evaluation, figures_of
 from benchmarks.report import Report
-from benchmarks.strength.runs import LEAGUE, Plan, core_budget, finished_run, wall_limit
+from benchmarks.strength.runs import (
+    LEAGUE,
+    Plan,
+    add_plan_arguments,
+    core_budget,
+    finished_run,
+    league_plan,
+    wall_limit,
+)
 from envs.protocol import EnvConfig
 from league.policies.loading import open_run
 from league.store.storage import Storage
@@ -103,25 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the variants that the command line names; the last line is JSON if asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.strength.units", description=__doc__)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS], metavar="VARIANT")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--core-seconds", type=float, default=60.0, help="budget of each run")
     parser.add_argument("--episodes", type=int, default=50, help="of each judged policy of one seat")
-    parser.add_argument("--runs", type=Path, help="where run folders are kept; a temporary folder if not given")
-    parser.add_argument("--results", type=Path, help="where figures are kept")
-    parser.add_argument("--json", action="store_true")
+    add_plan_arguments(parser)
     options = parser.parse_args(arguments)
     report = Report()
     with tempfile.TemporaryDirectory() as passing:
-        plan = Plan(
-            seeds=tuple(options.seeds),
-            populations=(LEAGUE,),
-            core_seconds=options.core_seconds,
-            seconds=0.0,
-            games=options.episodes,
-            evaluation_seed=SEED,
-            folder=options.runs or Path(passing),
-            results=options.results,
-        )
+        asked = {"core_seconds": options.core_seconds, "games": options.episodes, "evaluation_seed": SEED}
+        plan = league_plan(options, **asked, passing=Path(passing))
         plan.folder.mkdir(parents=True, exist_ok=True)
         for name in options.variants:
             variant, found = VARIANTS[name], [figure_of(name, plan, seed) for seed in plan.seeds]
