@@ -153,6 +153,10 @@ SEAT_GROUP = "seat_group"
 """Observation field, bool [G], that marks the group of a slot's seat in games with `EnvSpec.seat_groups`."""
 
 
+MASK_ENDING = "_mask"
+"""Of the name of a bool field that marks the present members of a set, whose field has the name before it."""
+
+
 def field_label(name: str, *, group: str) -> str:
     """Names an observation field for a setting; one and the same field differs between seat groups ("" for none)."""
     return f"{group}/{name}" if group else name

@@ -25,10 +25,9 @@ from agents.nets.input_scaling import field_scalings
 from agents.nets.kernels.dense import Dense
 from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks
 from agents.nets.passthrough import passthrough
-from envs.protocol import ArraySpec
+from envs.protocol import MASK_ENDING, ArraySpec
 
 SET_RANK = 2
-MASK_ENDING = "_mask"
 
 
 @dataclass(frozen=True)

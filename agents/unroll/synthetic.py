@@ -10,10 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.nets.entities import MASK_ENDING
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.padding import group_mask
-from envs.protocol import SEAT_GROUP, ActionSpec
+from envs.protocol import MASK_ENDING, SEAT_GROUP, ActionSpec
 
 
 def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:

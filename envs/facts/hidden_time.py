@@ -14,7 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.past_regression import MAX_NUMBERS, MAX_REPEATED, held_out_errors, random_features
+from envs.facts.history import seen_in, shows_picture
+from envs.facts.past_regression import (
+    MAX_REPEATED,
+    has_few_numbers,
+    held_out_errors,
+    numbers_of,
+    random_features,
+)
 from envs.protocol import EnvSpec, Turn
 
 MIN_EPISODES, LONGEST_SHARE = 10, 0.1
@@ -22,9 +29,6 @@ MIN_EPISODES, LONGEST_SHARE = 10, 0.1
 
 MAX_OBSERVATIONS, MAX_ROWS = 20_000, 2_000
 """Observations that are compared, and that are kept for the regression."""
-
-MAX_BYTES = 4096
-"""Size beyond which an observation counts as a picture, which is not looked at."""
 
 RECURRING_SHARE, APART = 0.05, 1.0 / 16.0
 """Share of the observations that must have come before at another time, and how far apart, in longest episodes. Some
@@ -45,8 +49,8 @@ class HiddenTime:
 
     def __init__(self, spec: EnvSpec) -> None:
         self._looks = spec.num_seats > 1
-        self._is_small = sum(int(np.prod(field.shape)) for field in spec.observations.values()) <= MAX_NUMBERS
-        self._first_time: dict[int, int] = {}
+        self._has_few_numbers = has_few_numbers(spec)
+        self._first_time: dict[tuple[int, int], int] = {}
         self._seen, self._apart = 0, list[int]()
         self._last = 0
         self._rows: list[Array] = []
@@ -56,17 +60,16 @@ class HiddenTime:
         """A turn. Args: times: [K], decisions that each seat has made before in this episode."""
         if not self._looks or self._seen >= MAX_OBSERVATIONS:
             return
-        if sum(array[:1].nbytes for array in turn.obs.values()) > MAX_BYTES:
+        if shows_picture(turn):
             self._looks = False
             return
         for slot, time in enumerate(times.tolist()):
-            seen = hash((int(turn.seat[slot]), *(array[slot].tobytes() for array in turn.obs.values())))
+            seen = int(turn.seat[slot]), seen_in(turn, slot)
             self._apart.append(abs(self._first_time.setdefault(seen, time) - time))
         self._seen += len(times)
         self._last = max(self._last, int(times.max(initial=0)))
-        if self._is_small and len(self._times) < MAX_ROWS:
-            fields = [np.asarray(array, np.float64).reshape(len(times), -1) for array in turn.obs.values()]
-            self._rows.extend(np.concatenate(fields, axis=1))
+        if self._has_few_numbers and len(self._times) < MAX_ROWS:
+            self._rows.extend(numbers_of(turn))
             self._times.extend(times.tolist())
 
     def is_hidden(self, turns: Sequence[int]) -> bool:

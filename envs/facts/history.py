@@ -96,10 +96,10 @@ class History:
     def decided(self, turn: Turn, actions: NDArray[np.generic]) -> None:
         """A turn and the actions that answer it."""
         self._decision = {}
-        if self._num_decisions >= MAX_DECISIONS or sum(array[:1].nbytes for array in turn.obs.values()) > MAX_BYTES:
+        if self._num_decisions >= MAX_DECISIONS or shows_picture(turn):
             return
         for slot, game in enumerate(turn.env_index.tolist()):
-            seen = _seen(turn, slot)
+            seen = seen_in(turn, slot)
             if self._start[game] is None:
                 self._start[game], self._step[game] = seen, 0
             self._decision[game] = hash((seen, actions[slot].tobytes()))
@@ -113,7 +113,7 @@ class History:
             assert start is not None
             has_ended = bool(turn.ended[game])
             if not turn.truncated[game] and (has_ended or game in slots):
-                follows = 0 if has_ended else _seen(turn, slots[game])
+                follows = 0 if has_ended else seen_in(turn, slots[game])
                 outcome = hash((float(turn.rewards[game, 0]), has_ended, follows))
                 self._by_start.note(decision, start, outcome)
                 self._by_step.note(decision, self._step[game], outcome)
@@ -122,5 +122,11 @@ class History:
                 self._start[game] = None
 
 
-def _seen(turn: Turn, slot: int) -> int:
+def shows_picture(turn: Turn) -> bool:
+    """True if an observation is too large to be known again."""
+    return sum(array[:1].nbytes for array in turn.obs.values()) > MAX_BYTES
+
+
+def seen_in(turn: Turn, slot: int) -> int:
+    """Stands for the observation of one slot: equal for equal ones."""
     return hash(tuple(array[slot].tobytes() for array in turn.obs.values()))

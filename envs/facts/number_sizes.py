@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.padding import corner
-from envs.protocol import SEAT_GROUP, ArraySpec, EnvSpec, Turn, field_label
+from envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec, Turn, field_label
 
 MAX_RANK, MAX_NUMBERS = 2, 256
 """Axes, and numbers in the last one, of fields that are looked at: vectors and sets of them, not pictures."""
-
-MASK_ENDING = "_mask"
-"""Of the name of a field that marks the present members of a set."""
 
 Array = NDArray[np.float64]
 

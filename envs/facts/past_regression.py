@@ -43,8 +43,7 @@ class PastRegression:
     def __init__(self, spec: EnvSpec) -> None:
         self._actions = spec.actions
         numbered = spec.actions.kind == "categorical"
-        size = sum(int(np.prod(field.shape)) for field in spec.observations.values())
-        self._looks = size <= MAX_NUMBERS and (not numbered or spec.actions.num_actions <= MAX_ACTIONS)
+        self._looks = has_few_numbers(spec) and (not numbered or spec.actions.num_actions <= MAX_ACTIONS)
         self._rows: list[tuple[Array, Array, Array, float, bool]] = []
         self.restart(num_envs=0)
 
@@ -59,7 +58,7 @@ class PastRegression:
         self._now = {}
         if not self._looks or len(self._rows) >= MAX_ROWS:
             return
-        seen, done = _numbers(turn), self._action_numbers(actions)
+        seen, done = numbers_of(turn), self._action_numbers(actions)
         for slot, game in enumerate(turn.env_index.tolist()):
             if self._first[game] is None:
                 self._first[game] = seen[slot]
@@ -69,7 +68,7 @@ class PastRegression:
         """The turn that the actions led to. What a time limit or a failure ends has no outcome."""
         if not self._now:
             return
-        after, slots = _numbers(turn), {game: slot for slot, game in enumerate(turn.env_index.tolist())}
+        after, slots = numbers_of(turn), {game: slot for slot, game in enumerate(turn.env_index.tolist())}
         cut_off = turn.truncated if turn.aborted is None else turn.truncated | turn.aborted
         for game, (seen, decision) in self._now.items():
             first, before, has_ended = self._first[game], self._before[game], bool(turn.terminated[game])
@@ -106,6 +105,11 @@ class PastRegression:
         return actions.astype(np.float64).reshape(len(actions), -1)
 
 
+def has_few_numbers(spec: EnvSpec) -> bool:
+    """True if an observation is small enough for a regression."""
+    return sum(int(np.prod(field.shape)) for field in spec.observations.values()) <= MAX_NUMBERS
+
+
 def tells_more(seen: Array, past: Array, follows: Array) -> bool:
     """True if the past clearly lowers the error of predicting at least one number, on rows that were left out.
 
@@ -130,7 +134,7 @@ def tells_more(seen: Array, past: Array, follows: Array) -> bool:
     return bool(np.any(is_clear & (left >= MIN_UNEXPLAINED)))
 
 
-def _numbers(turn: Turn) -> Array:
+def numbers_of(turn: Turn) -> Array:
     """float64 [N, D]: all fields of an observation side by side."""
     fields = [np.asarray(array, np.float64).reshape(len(array), -1) for array in turn.obs.values()]
     return np.concatenate(fields, axis=1)

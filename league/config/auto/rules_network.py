@@ -70,6 +70,8 @@ def input_moments(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
     They are those of random play. What good play leads to may lie far beyond, so that logarithms follow.
     """
+    if draft.has("network.input_moments"):
+        return
     found = {name: [_moments(size) for size in sizes] for name, sizes in situation.game.sizes.items()}
     scaled = {name: moments for name, moments in found.items() if any(pair != AS_IT_IS for pair in moments)}
     if scaled:

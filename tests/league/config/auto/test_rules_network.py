@@ -49,6 +49,12 @@ def test_numbers_that_are_hardly_seen_are_scaled_by_their_moments(
     assert network.input_scaling == ("symlog" if network.input_moments else "none")
 
 
+def test_logarithms_follow_only_moments_that_were_chosen() -> None:
+    small = NumberSize(0.0, 0.009, -0.02, 0.02, whole=False)
+    given, _ = settled(board_game(sizes={"observation": (small,)}), {"network": {"input_moments": {}}})
+    assert (given.network.input_moments, given.network.input_scaling) == ({}, "none")
+
+
 @pytest.mark.parametrize(
     ("shape", "scaling"),
     [((128,), "symlog"), ((7, 7, 3), "symlog"), ((84, 84, 3), "none")],
