@@ -12,7 +12,7 @@ from league.core.directives import gate_directive, view_of
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.pfsp import sparse_probabilities
 from league.core.matchmaking.quality import note_chances, record_quality
-from league.core.metagame.meta_game import mixture_event
+from league.core.metagame.meta_game import exported_snapshots, mixture_event
 from league.core.metagame.ratings import league_ratings, strongest
 from league.core.state.assignments import counted_pairs, paired_assignments
 from league.core.state.bounds import MAX_COUNT, check_answer
@@ -116,7 +116,7 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator, *, settles:
     """The frozen policy with the fewest rating games against some others, those preferred whose result is open.
 
     Args:
-      settles: the phase after training is for the choice of what to export: only those play that may be the strongest.
+      settles: the phase after training is for the choice of what to export: only those are rated that may be the best.
     Returns:
       Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies that can be met.
     """
@@ -136,11 +136,12 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator, *, settles:
 
 
 def _perhaps_strongest(state: LeagueState, frozen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of these policies whose rating may be as high as the strongest snapshot's; all where fewer than two may.
+    """Those of these policies that exports choose among and that may be the strongest of them; all where that is one.
 
     Games spread over a whole history left the newest snapshots with too few to count as even with the strongest one.
     """
-    rows = league_ratings(state)
+    exported = set(exported_snapshots(state))
+    rows = tuple(row for row in league_ratings(state) if row.policy in exported)
     top = strongest(rows)
     if top is None:
         return frozen
