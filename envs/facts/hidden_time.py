@@ -81,7 +81,7 @@ class HiddenTime:
         if not self._looks or not self._seen or len(turns) < MIN_EPISODES:
             return False
         longest = max(turns)
-        if longest < 2 or turns.count(longest) < LONGEST_SHARE * len(turns):
+        if self._last < 1 or turns.count(longest) < LONGEST_SHARE * len(turns):
             return False
         apart = np.array(self._apart)
         if (apart > APART * self._last).mean() > RECURRING_SHARE:

@@ -25,6 +25,8 @@ LONG_BUDGET = 1500.0
 """Core-seconds from which a wider network has the time to pay off."""
 AS_IT_IS = [0.0, 1.0]
 """Moments of a number that is left alone."""
+ROUNDING = 1e-6
+"""Deviation of a number, beside its size, up to which it only varies by rounding."""
 SMALL_DEVIATION, SMALL_RANGE = 0.1, 0.5
 """Deviation and range of a number up to which it is hardly seen, as multiples of 1 plus the size of its mean."""
 RECALL = "information_state"
@@ -88,7 +90,7 @@ def _moments(size: NumberSize) -> list[float]:
     if size.whole and largest <= LARGE_INPUT:
         return AS_IT_IS
     beside = 1.0 + abs(size.mean)
-    if size.high == size.low:
+    if size.deviation <= ROUNDING * largest:
         return [size.mean, float(f"{largest:.2g}")] if largest > LARGE_INPUT else AS_IT_IS
     if size.deviation >= SMALL_DEVIATION * beside or size.high - size.low >= SMALL_RANGE * beside:
         return AS_IT_IS

@@ -81,6 +81,7 @@ def test_a_game_that_may_also_end_sooner_hides_its_limit_too() -> None:
 
 def test_one_round_has_no_time() -> None:
     assert not facts_of(rounds=1).time_is_hidden
+    assert not facts_of(rounds=1, smooth=True).time_is_hidden
 
 
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "connect_four", "kuhn_poker", "gymnasium:CartPole-v1"])

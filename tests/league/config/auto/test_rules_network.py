@@ -39,6 +39,9 @@ USUAL = NumberSize(0.1, 0.6, -1.0, 2.0, whole=False)
         (NumberSize(0.0, 40.0, -100.0, 100.0, whole=False), (0.0, 1.0)),  # large: its logarithm will do
         (NumberSize(500.0, 0.0, 500.0, 500.0, whole=False), (500.0, 500.0)),
         (NumberSize(0.25, 0.0, 0.25, 0.25, whole=False), (0.0, 1.0)),
+        (NumberSize(0.3, 1e-8, 0.3 - 1e-8, 0.3 + 1e-8, whole=False), (0.0, 1.0)),  # rounding
+        (NumberSize(0.0, 0.0, 0.0, 1e-200, whole=False), (0.0, 1.0)),  # whose square is 0
+        (NumberSize(0.0, 1e-9, -3e-9, 3e-9, whole=False), (0.0, 1e-9)),
     ],
 )
 def test_numbers_that_are_hardly_seen_are_scaled_by_their_moments(
