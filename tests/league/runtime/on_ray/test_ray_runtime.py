@@ -72,7 +72,12 @@ class Watched:
         self.until(note)
 
     def pid(self, kind: str) -> int:
-        return next(worker.pid for worker in self.runtime.workers() if worker.kind == kind)
+        """Of a host that is up, or that is coming up: leases may be played before the runtime has heard of its start."""
+        end = time.monotonic() + DEADLINE_S
+        while not (pids := [worker.pid for worker in self.runtime.workers() if worker.kind == kind]):
+            assert time.monotonic() < end, f"no {kind} came up within {DEADLINE_S:g} s; what came: {self.reports}"
+            self.reports.extend(self.runtime.poll(0.2, budget_fraction=self.budget_fraction))
+        return pids[0]
 
 
 def watched(cluster: Cluster, env: EnvConfig | None = None) -> Watched:
