@@ -88,9 +88,8 @@ class GameFacts:
       margin: difference between the returns of two teams; None if unknown or if there is one team.
       return_values: the distinct returns if there are at most three; else empty.
       final_only: True if no reward came before the end of an episode.
-      zero_sum: True if the returns of all seats always summed to the same number.
-      equal_seats: groups of seats that returned the same in every episode, of `ENOUGH_EPISODES` or more. Fewer do if
-        the seats returned `ENOUGH_VALUES` distinct numbers.
+      zero_sum: True if returns differed and those of all seats always summed to the same number.
+      equal_seats: groups of seats that returned the same in every episode, or nearly so, see `shared_returns`.
       roles: groups of seats that may share networks, where not all seats with equal spaces may; empty otherwise.
       roles_differ: why not, see `seat_roles`.
       interaction: share of the variance of rewards that the actions of two opponents explain only together, see

@@ -12,22 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.decision_tree import log_endings
-from envs.facts.game_facts import (
-    ENOUGH_EPISODES,
-    ENOUGH_VALUES,
-    LARGE_INPUT,
-    FieldRange,
-    GameCosts,
-    GameFacts,
-    Play,
-    Spread,
-)
+from envs.facts.game_facts import ENOUGH_EPISODES, LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
 from envs.facts.hidden_time import HiddenTime
 from envs.facts.history import History
 from envs.facts.joint_actions import JointActions
 from envs.facts.number_sizes import NumberSizes
 from envs.facts.past_regression import PastRegression
 from envs.facts.seat_roles import SeatRoles
+from envs.facts.shared_returns import seats_with_one_interest
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -138,7 +130,6 @@ class GameStatistics:
     def facts(self, *, copyable: bool, has_tree: bool, shared_views: bool, costs: GameCosts | None) -> GameFacts:
         """Everything seen so far, with what others found out."""
         spec, returns = self._spec, np.array(self._returns).reshape(-1, self._spec.num_seats)
-        sums = returns.sum(axis=1)
         values = np.unique(returns.round(RETURN_DIGITS) + 0.0)  # without the second zero, -0.0
         spreads = tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else ()
         enough = self.num_episodes >= ENOUGH_EPISODES
@@ -154,8 +145,8 @@ class GameStatistics:
             margin=_margin(spec, returns),
             return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
             final_only=not self._early_rewards,
-            zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
-            equal_seats=tuple(tuple(group) for group in equal_seats(returns) if _is_evidence(returns[:, group[0]])),
+            zero_sum=_is_constant(returns.sum(axis=1)) and not _is_constant(returns),
+            equal_seats=seats_with_one_interest(returns, self._turns),
             roles=roles,
             roles_differ=why,
             interaction=self._joint_actions.interaction(),
@@ -232,24 +223,6 @@ class GameStatistics:
             self._last[game] = (*seen, actions[slot].tobytes())
 
 
-def equal_seats(returns: NDArray[np.floating]) -> list[list[int]]:
-    """Groups of two seats or more that returned the same in every game, and not the same number in all games.
-
-    Args:
-      returns: [G, S].
-    """
-    groups: dict[bytes, list[int]] = {}
-    for seat, column in enumerate(returns.T if len(returns) else ()):
-        if np.ptp(column) > 0:
-            groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _is_evidence(returns: NDArray[np.floating]) -> bool:
-    """True if equal returns [G] of several seats are hardly chance: many episodes, or several distinct values."""
-    return len(returns) >= ENOUGH_EPISODES or len(np.unique(returns)) >= ENOUGH_VALUES
-
-
 def spread(values: Sequence[float] | NDArray[np.generic]) -> Spread:
     """The statistics of at least one number."""
     numbers = np.asarray(values, np.float64)
@@ -257,6 +230,11 @@ def spread(values: Sequence[float] | NDArray[np.generic]) -> Spread:
     return Spread(
         float(numbers.mean()), float(numbers.std()), float(numbers.min()), float(p5), float(p95), float(numbers.max())
     )
+
+
+def _is_constant(numbers: NDArray[np.float64]) -> bool:
+    """True if some numbers do not differ along the first axis but by rounding; False for none."""
+    return len(numbers) > 0 and float(np.ptp(numbers, axis=0).max()) < 1e-4 * max(1.0, float(np.abs(numbers).max()))
 
 
 def _margin(spec: EnvSpec, returns: NDArray[np.float64]) -> Spread | None:

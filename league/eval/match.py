@@ -166,9 +166,16 @@ def team_places(spec: EnvSpec) -> NDArray[np.int64]:
     return places
 
 
+def team_sizes(spec: EnvSpec) -> tuple[int, ...]:
+    """[T] number of seats of each team."""
+    return tuple(np.bincount(team_places(spec)).tolist())
+
+
 def _by_contender(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> NDArray[np.float64]:
-    """float64 [G, T], the summed return of each contender's team."""
+    """float64 [G, T], the summed return of each contender's team; of a lone team the mean return of its seats."""
     places = team_places(spec)
+    if not places.any():
+        return np.asarray(returns.mean(axis=1, keepdims=True), np.float64)
     teams = int(places.max()) + 1
     member = (places[:, None] == np.arange(teams)).astype(np.float64)
     return np.roll(returns.astype(np.float64) @ member, -rotation, axis=1)

@@ -107,10 +107,25 @@ class MatchResult:
 
     def mean_return(self, contender: int = 0) -> Interval:
         """Mean return of a contender's team, with a normal interval over the groups (of no width for one group)."""
-        returns = self.team_returns[:, :, contender].mean(axis=0)
-        mean = float(returns.mean())
-        half = Z_95 * float(returns.std(ddof=1)) / math.sqrt(len(returns)) if len(returns) > 1 else 0.0
-        return Interval(mean, mean - half, mean + half)
+        return _normal(self.team_returns[:, :, contender].mean(axis=0))
+
+    def margin(self, sizes: Sequence[int]) -> Interval:
+        """Mean return of a seat of the first contender less that of its opponents' seats, with a normal interval.
+
+        Args:
+          sizes: [T] seats of each team.
+        """
+        rotations = np.arange(len(self.team_returns))[:, None]
+        holds = (np.arange(len(sizes)) + rotations) % len(sizes)  # the team of each contender
+        means = self.team_returns / np.asarray(sizes, np.float64)[holds][:, None, :]
+        return _normal((means[:, :, 0] - means[:, :, 1:].mean(axis=2)).mean(axis=0))
+
+
+def _normal(groups: NDArray[np.float64]) -> Interval:
+    """The mean of independent numbers with a normal 95 % interval; of no width for one number."""
+    mean = float(groups.mean())
+    half = Z_95 * float(groups.std(ddof=1)) / math.sqrt(len(groups)) if len(groups) > 1 else 0.0
+    return Interval(mean, mean - half, mean + half)
 
 
 def wilson(share: float, games: float) -> Interval:

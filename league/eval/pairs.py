@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from league.eval.match_result import Interval, MatchResult
@@ -20,6 +21,7 @@ class PairRow:
       returns_by_team: [T] mean return of its team then, summed over the seats.
       away_returns_by_team: [T] the same of away.
       mean_steps: mean length of a game.
+      margin: mean return of a seat of home less that of the others' seats; None in reports of earlier versions.
     """
 
     home: str
@@ -33,10 +35,11 @@ class PairRow:
     mean_steps: float
     returns_by_team: tuple[float, ...] = ()
     away_returns_by_team: tuple[float, ...] = ()
+    margin: Interval | None = None
 
 
-def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
-    """The row of a match between contenders 0 and 1."""
+def pair_row(home: str, away: str, result: MatchResult, *, sizes: Sequence[int]) -> PairRow:
+    """The row of a match between contenders 0 and 1. Args: sizes: [T] seats of each team."""
     wins, draws, losses = result.counts()
     return PairRow(
         home,
@@ -50,4 +53,5 @@ def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
         result.mean_steps,
         result.returns_by_team(0),
         result.returns_by_team(1),
+        result.margin(sizes),
     )

@@ -16,7 +16,7 @@ from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from league.contenders.bots import bot_policy
 from league.eval.contest import should_sample
-from league.eval.match import team_places
+from league.eval.match import team_places, team_sizes
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, pair_row
 from league.eval.run_contenders import RunContender, open_contenders
@@ -91,6 +91,7 @@ class EvalReport(JsonReport):
       returns: instead of them in a game of one team.
       notes: what was left out and why.
       team_names: [T] the seats of each team, where some team has several; else empty.
+      score: what the run counts, "wins" or "returns".
     """
 
     must_be_finite: ClassVar[bool] = True
@@ -103,6 +104,7 @@ class EvalReport(JsonReport):
     returns: tuple[ReturnRow, ...]
     notes: tuple[str, ...]
     team_names: tuple[str, ...] = ()
+    score: str = "wins"
 
     def row(self, home: str, away: str) -> PairRow:
         """The match of two names.
@@ -169,11 +171,12 @@ def evaluate_run(
     meetings = _meetings(tuple(policies), fitting, teams=teams)
     count = Count(len(meetings) * conditions.games, progress)
     results = play_all(play, meetings, count, teams=teams, deadline=deadline)
-    pairs, returns = _rows(results, teams=teams)
+    pairs, returns = _rows(results, run.spec)
     if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
         notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
     rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
-    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec))
+    counts = run.state.scoring.score
+    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
 
 
 def team_names(spec: EnvSpec) -> tuple[str, ...]:
@@ -221,10 +224,11 @@ def _meetings(players: Sequence[str], bots: Sequence[str], *, teams: int) -> lis
     return [*itertools.product(players, bots), *itertools.combinations(players, 2)]
 
 
-def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[PairRow, ...], tuple[ReturnRow, ...]]:
+def _rows(results: Mapping[Meeting, MatchResult], spec: EnvSpec) -> tuple[tuple[PairRow, ...], tuple[ReturnRow, ...]]:
     """Matches as rows: pairs, or in a game of one team returns."""
-    if teams > 1:
-        return tuple(pair_row(home, away, result) for (home, away), result in results.items()), ()
+    if spec.num_teams > 1:
+        sizes = team_sizes(spec)
+        return tuple(pair_row(home, away, result, sizes=sizes) for (home, away), result in results.items()), ()
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
 
 

@@ -9,11 +9,12 @@ import csv
 import io
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from league.eval.match_result import Interval
+from league.eval.pairs import PairRow
 from league.eval.report import EvalReport, PlayerRow
 
 GAP = "  "
@@ -44,11 +45,28 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
         rows = [[line.name, _interval(line.mean_return)] for line in report.returns]
         return [title, *_aligned(["player", "mean return"], rows)]
     named, numbered = _named(report.players), _numbered(report.players)
+    scores = _cells(report, lambda row: row.score, lambda score: 1.0 - score)
     for heads, cell in ((named, _interval), (numbered, _interval), (numbered, _half_width), (numbered, _value)):
-        lines = _scores(report, heads, cell)
+        lines = _by_opponent(report, scores, heads, cell, mean_text=lambda mean: f"{mean:.2f}", corner="score against")
         if width is None or max(map(len, lines)) <= width:
             break
-    return [title, *lines, *_team_returns(report)]
+    return [title, *lines, *_margins(report, heads), *_team_returns(report)]
+
+
+def _margins(report: EvalReport, heads: Sequence[str]) -> list[str]:
+    """The table of how much more a seat of each player returned than its opponents', where the run counts returns.
+
+    A good player may win few games, and much in those: a score says little there.
+    """
+    if report.score != "returns":
+        return []
+    margins = _cells(report, lambda row: row.margin, lambda margin: -margin)
+    return [
+        "",
+        *_by_opponent(
+            report, margins, heads, _three_digits, mean_text=lambda mean: f"{mean:.3g}", corner="margin against"
+        ),
+    ]
 
 
 def _team_returns(report: EvalReport) -> list[str]:
@@ -91,33 +109,49 @@ def _team_heads(report: EvalReport) -> list[str]:
     ]
 
 
-def _scores(report: EvalReport, heads: Sequence[str], cell: Callable[[Interval], str]) -> list[str]:
-    """The lines of the table with these column heads [P] and way to write a score; the last one is the mean."""
+def _by_opponent(
+    report: EvalReport,
+    cells: Mapping[tuple[str, str], Interval],
+    heads: Sequence[str],
+    cell: Callable[[Interval], str],
+    *,
+    mean_text: Callable[[float], str],
+    corner: str,
+) -> list[str]:
+    """The lines of a table with these column heads [P] and way to write a cell; the last one is the mean."""
     players = [player.player for player in report.players]
-    scores = _cells(report)
     everyone = dict.fromkeys([*players, *(row.away for row in report.pairs)])
-    met = [name for name in everyone if any((player, name) in scores for player in players)]
+    met = [name for name in everyone if any((player, name) in cells for player in players)]
     labels = dict(zip(players, heads, strict=True))
     numbered = [f"{labels[name]} {name}" if labels.get(name, "").isdigit() else name for name in met]
     rows = [
-        [label, *(cell(scores[player, name]) if (player, name) in scores else "" for player in players)]
+        [label, *(cell(cells[player, name]) if (player, name) in cells else "" for player in players)]
         for label, name in zip(numbered, met, strict=True)
     ]
     if len(met) > 1:
-        values = [[scores[player, name].value for name in met if (player, name) in scores] for player in players]
-        rows.append([MEAN, *(f"{np.mean(column):.2f}" if column else "" for column in values)])
-    return _aligned(["score against", *heads], rows)
+        values = [[cells[player, name].value for name in met if (player, name) in cells] for player in players]
+        rows.append([MEAN, *(mean_text(float(np.mean(column))) if column else "" for column in values)])
+    return _aligned([corner, *heads], rows)
 
 
-def _cells(report: EvalReport) -> dict[tuple[str, str], Interval]:
-    """(player, opponent) -> score of the player; a match of two sides gives the score of both."""
-    scores: dict[tuple[str, str], Interval] = {}
+def _cells(
+    report: EvalReport, of: Callable[[PairRow], Interval | None], other_side: Callable[[float], float]
+) -> dict[tuple[str, str], Interval]:
+    """(player, opponent) -> a figure of the player; a match of two sides gives that of both.
+
+    Args:
+      of: the figure of home. other_side: the same of away, which lies lower where that of home lies higher.
+    """
+    cells: dict[tuple[str, str], Interval] = {}
     players = {player.player for player in report.players}
     for row in report.pairs:
-        scores[row.home, row.away] = row.score
+        home = of(row)
+        if home is None:
+            continue
+        cells[row.home, row.away] = home
         if row.away in players and len(row.by_team) == 2:
-            scores[row.away, row.home] = Interval(1.0 - row.score.value, 1.0 - row.score.high, 1.0 - row.score.low)
-    return scores
+            cells[row.away, row.home] = Interval(other_side(home.value), other_side(home.high), other_side(home.low))
+    return cells
 
 
 def _named(players: Sequence[PlayerRow]) -> list[str]:
@@ -159,6 +193,10 @@ def _interval(score: Interval) -> str:
     if min(abs(score.low), abs(score.high)) >= 10.0:
         return f"{score.value:.1f} [{score.low:.1f}, {score.high:.1f}]"
     return f"{score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
+
+
+def _three_digits(mean: Interval) -> str:
+    return f"{mean.value:.3g} [{mean.low:.3g}, {mean.high:.3g}]"
 
 
 def _half_width(score: Interval) -> str:

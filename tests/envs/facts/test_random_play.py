@@ -14,7 +14,7 @@ from envs.bots import RandomBot
 from envs.facts.clocks import CLOCKS, Clocks
 from envs.facts.core_speed import WORK_S
 from envs.facts.game_facts import GameFacts
-from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics, equal_seats
+from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics
 from envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
 from envs.games.tic_tac_toe import TicTacToe
 from envs.plugins import admit
@@ -308,11 +308,6 @@ def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, lengt
     found = seen.facts(copyable=True, has_tree=False, shared_views=False, costs=None)
     assert (found.episodes, found.turns.mean) == (0, length)
     assert found.decisions.mean == pytest.approx(length / 2)
-
-
-def test_the_same_number_in_every_game_makes_no_team() -> None:
-    assert equal_seats(np.array([[1, 1, 2], [1, 1, 2]], np.float32)) == []
-    assert equal_seats(np.array([[1, 2, 1, 2], [3, 4, 3, 5]], np.float32)) == [[0, 2]]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None
 
 def test_a_match_is_a_row_from_the_homes_side() -> None:
     policies = [RulePolicy(always(1)), RulePolicy(always(0))]
-    row = pair_row("paper", "rock", play_match(ROSHAMBO, policies, games=4, seed=0))
+    row = pair_row("paper", "rock", play_match(ROSHAMBO, policies, games=4, seed=0), sizes=(1, 1))
     assert (row.home, row.away, row.games, row.wins, row.draws, row.losses) == ("paper", "rock", 4, 4, 0, 0)
     assert (row.score.value, row.by_team) == (1.0, (1.0, 1.0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import itertools
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_a_policy_that_is_not_there_or_of_another_game_is_a_sentence(made: MadeR
 
 def test_games_of_teams_show_returns_as_each_team() -> None:
     match = score_games(np.array([[[3.0, 1.0], [5.0, 1.0]], [[-2.0, 10.0], [0.0, 6.0]]]), steps=40)
-    row = pair_row("one", "two", match)
+    row = pair_row("one", "two", match, sizes=(2, 1))
     assert row.returns_by_team == (4.0, -1.0)
     assert row.away_returns_by_team == (8.0, 1.0)
     spec = EnvSpec(
@@ -145,6 +146,20 @@ def test_games_of_teams_show_returns_as_each_team() -> None:
     assert lines[-1].split() == ["one", "v", "two", "4", "v", "8", "-1", "v", "1"]
     head, line = csv.reader(io.StringIO(report_csv(report)))
     assert dict(zip(head, line, strict=True))["return_as_team_1"] == "-1.0"
+
+
+def test_margins_are_shown_where_the_run_counts_returns() -> None:
+    match = score_games(np.array([[[3.0, 1.0], [5.0, 1.0]], [[-2.0, 10.0], [0.0, 6.0]]]), steps=40)
+    row = pair_row("one", "two", match, sizes=(2, 1))  # "one" is the team of two in the first rotation
+    assert row.margin is not None
+    groups = ((3.0 / 2 - 1.0) + (-2.0 - 10.0 / 2)) / 2, ((5.0 / 2 - 1.0) + (0.0 - 6.0 / 2)) / 2
+    assert row.margin.value == np.mean(groups)
+    players = (PlayerRow("one", (), ""), PlayerRow("two", (), ""))
+    report = EvalReport("run", "x", Conditions(4, 0, 2, True), players, (row,), (), ())
+    assert not any("margin" in line for line in report_lines(report, width=None))
+    lines = report_lines(dataclasses.replace(report, score="returns"), width=None)[-4:]
+    assert lines[0].split() == ["margin", "against", "one", "two"]
+    assert [line.split()[:2] for line in lines[1:]] == [["one", "2"], ["two", "-2"], ["mean", "-2"]]
 
 
 def test_seats_of_a_large_team_are_counted() -> None:

@@ -72,7 +72,7 @@ class Watched:
         self.until(note)
 
     def pid(self, kind: str) -> int:
-        """Of a host that is up, or that is coming up: leases may be played before the runtime has heard of its start."""
+        """Of a host that is up or coming up: leases may be played before the runtime has heard of its start."""
         end = time.monotonic() + DEADLINE_S
         while not (pids := [worker.pid for worker in self.runtime.workers() if worker.kind == kind]):
             assert time.monotonic() < end, f"no {kind} came up within {DEADLINE_S:g} s; what came: {self.reports}"

@@ -1,0 +1,94 @@
+"""Tells from random play which seats want the same: those that return the same, or nearly so, whatever happens.
+
+Some games pay seats of one team a little apart, for a bump or a hit of their own. Their returns still rise and fall
+together. In a race they do as well, since all pay for its length, but among races of one length they do not.
+
+Shape letters: G finished games, S seats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.facts.game_facts import ENOUGH_EPISODES, ENOUGH_VALUES
+
+MANY_EPISODES = 30
+"""Episodes from which seats are taken for a team that returned nearly the same."""
+
+MIN_CORRELATION = 0.95
+"""Least correlation between the ranks of two seats' returns, given the length of the game, from which they want nearly
+the same. Measured: 1.00 in simple_spread of mpe2; 0.85 in the battle of the sexes and 0.58 in simple_reference, where
+each wants something for itself too. In every game of opponents it was at most 0.4."""
+
+Array = NDArray[np.float64]
+
+
+def equal_seats(returns: NDArray[np.floating]) -> list[list[int]]:
+    """Groups of two seats or more that returned the same in every game, and not the same number in all games.
+
+    Args:
+      returns: [G, S].
+    """
+    groups: dict[bytes, list[int]] = {}
+    for seat, column in enumerate(returns.T if len(returns) else ()):
+        if np.ptp(column) > 0:
+            groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def seats_with_one_interest(returns: Array, turns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Groups of seats that are a team by what they returned, where enough games tell.
+
+    Args:
+      returns: [G, S].
+      turns: [G], of each game.
+    """
+    equal = [group for group in equal_seats(returns) if _is_evidence(returns[:, group[0]])]
+    if len(returns) < MANY_EPISODES or returns.shape[1] < 2:
+        return tuple(map(tuple, equal))
+    ranks = _ranks(_beside_length(returns, np.array(turns, np.float64)))
+    varied = [seat for seat in range(returns.shape[1]) if np.ptp(ranks[:, seat]) > 0]
+    groups: list[list[int]] = []
+    for seat in varied:
+        group = next((one for one in groups if all(_correlation(ranks, seat, other) for other in one)), None)
+        if group is None:
+            groups.append([seat])
+        else:
+            group.append(seat)
+    found = [group for group in groups if len(group) > 1]
+    # Where the length alone tells all returns, no ranks are left, and only equal ones count.
+    known = {seat for group in found for seat in group}
+    return tuple(map(tuple, sorted([*found, *(group for group in equal if not known.intersection(group))])))
+
+
+def _is_evidence(returns: Array) -> bool:
+    """True if equal returns [G] of several seats are hardly chance: many episodes, or several distinct values."""
+    return len(returns) >= ENOUGH_EPISODES or len(np.unique(returns)) >= ENOUGH_VALUES
+
+
+def _correlation(ranks: Array, seat: int, other: int) -> bool:
+    """True if the ranks of two seats rise and fall together."""
+    return float(np.corrcoef(ranks[:, seat], ranks[:, other])[0, 1]) >= MIN_CORRELATION
+
+
+def _beside_length(returns: Array, turns: Array) -> Array:
+    """Returns [G, S] less what the length of the game and its square tell of them, rounded so that ties stay."""
+    if np.ptp(turns) == 0:
+        return returns
+    scaled = (turns - turns.mean()) / turns.std()
+    features = np.stack([np.ones_like(scaled), scaled, scaled**2], axis=1)
+    left: Array = returns - features @ np.linalg.lstsq(features, returns, rcond=None)[0]
+    return left.round(6)
+
+
+def _ranks(values: Array) -> Array:
+    """Ranks [G, S] within each column, equal values at their mean rank."""
+    ranks = np.empty_like(values)
+    for seat, column in enumerate(values.T):
+        _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ends = np.cumsum(counts)
+        ranks[:, seat] = (ends - (counts - 1) / 2.0)[inverse]
+    return ranks
