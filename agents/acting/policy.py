@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.nets.heads import Head
-from agents.nets.kernels.distributions import log_softmax
+from agents.nets.kernels.distributions import probabilities
 from agents.nets.network import Network
 from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt
@@ -173,7 +173,7 @@ class NetworkPolicy:
         """See `Evaluating`; of a greedy policy too these are the probabilities that it would sample from."""
         dist_params, values, _ = self._forward(inputs)
         numbered = inputs.env.spec.actions.kind == "categorical"
-        probs: NDArray[np.float32] | None = log_softmax(dist_params).exp().numpy() if numbered else None
+        probs: NDArray[np.float32] | None = probabilities(dist_params).numpy() if numbered else None
         return Evaluation(values.float().numpy(), probs)
 
     def _forward(self, inputs: ActInputs) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.float32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from agents.nets.kernels.distributions import log_softmax
+from agents.nets.kernels.distributions import log_softmax, probabilities
 
 
 def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
@@ -13,7 +13,7 @@ def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
     Actions that are illegal in both add exactly 0.
     """
     log_probs, other_log_probs = log_softmax(logits), log_softmax(other_logits)
-    return (log_probs.exp() * (log_probs - other_log_probs)).sum(-1)
+    return (probabilities(log_probs) * (log_probs - other_log_probs)).sum(-1)
 
 
 def gaussian_kl(dist_params: Tensor, other_dist_params: Tensor) -> Tensor:

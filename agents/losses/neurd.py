@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.losses.policy import zero_invalid
-from agents.nets.kernels.distributions import ILLEGAL_LOGIT, log_softmax
+from agents.nets.kernels.distributions import ILLEGAL_LOGIT, log_softmax, probabilities
 
 
 def neurd_loss(
@@ -56,7 +56,7 @@ def neurd_entropy_loss(logits: Tensor, *, valid: Tensor | None = None) -> Tensor
     """
     with torch.no_grad():
         log_probs = log_softmax(logits)
-        entropies = -(log_probs.exp() * log_probs).sum(-1, keepdim=True)
+        entropies = -(probabilities(log_probs) * log_probs).sum(-1, keepdim=True)
         pushes = (log_probs + entropies).masked_fill(_illegal(logits), 0.0)
     return zero_invalid((_centre(logits) * pushes).sum(-1), valid).sum()
 

@@ -89,7 +89,8 @@ class GameFacts:
       return_values: the distinct returns if there are at most three; else empty.
       final_only: True if no reward came before the end of an episode.
       zero_sum: True if returns differed and those of all seats always summed to the same number.
-      equal_seats: groups of seats that returned the same in every episode, or nearly so, see `shared_returns`.
+      equal_seats: groups of seats that returned the same in every episode, or nearly so, see `shared_returns`; that
+        earned the same in every turn where no episode has ended.
       roles: groups of seats that may share networks, where not all seats with equal spaces may; empty otherwise.
       roles_differ: why not, see `seat_roles`.
       interaction: share of the variance of rewards that the actions of two opponents explain only together, see

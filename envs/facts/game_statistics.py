@@ -19,11 +19,14 @@ from envs.facts.joint_actions import JointActions
 from envs.facts.number_sizes import NumberSizes
 from envs.facts.past_regression import PastRegression
 from envs.facts.seat_roles import SeatRoles
-from envs.facts.shared_returns import seats_with_one_interest
+from envs.facts.shared_returns import seats_paid_alike, seats_with_one_interest
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
 """Decisions in which surprises are looked for."""
+
+MAX_REWARDS = 500
+"""Rewards of turns that are kept until an episode has ended."""
 
 MAX_VALUES = 3
 """Distinct returns that a game of won, drawn and lost may have."""
@@ -51,6 +54,7 @@ class GameStatistics:
         self._turns: list[int] = []
         self._decisions: list[int] = []
         self._returns: list[NDArray[np.float64]] = []
+        self._rewards: list[NDArray[np.float64]] = []
         self._acting: list[float] = []
         self._most_at_once, self._fewest_at_once = 0, spec.num_seats
         self._truncated = 0
@@ -116,6 +120,8 @@ class GameStatistics:
         going = ~turn.ended[turn.env_index]
         rows = turn.env_index[going], turn.seat[going]
         self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
+        if not self._returns and len(self._rewards) < MAX_REWARDS and self._fewest_at_once == self._spec.num_seats:
+            self._rewards.extend(turn.rewards[turn.rewards.any(axis=1)].astype(np.float64))
         for game in np.flatnonzero(turn.ended):
             self._turns.append(int(self._lengths[game]))
             self._decisions.extend(int(count) for count in self._own[game])
@@ -146,7 +152,7 @@ class GameStatistics:
             return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
             final_only=not self._early_rewards,
             zero_sum=_is_constant(returns.sum(axis=1)) and not _is_constant(returns),
-            equal_seats=seats_with_one_interest(returns, self._turns),
+            equal_seats=self._teams(returns),
             roles=roles,
             roles_differ=why,
             interaction=self._joint_actions.interaction(),
@@ -167,6 +173,12 @@ class GameStatistics:
             copyable=copyable,
             costs=costs,
         )
+
+    def _teams(self, returns: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
+        """Groups of seats with one interest, by what was returned, or by rewards as long as no episode has ended."""
+        if len(returns):
+            return seats_with_one_interest(returns, self._turns)
+        return seats_paid_alike(np.array(self._rewards).reshape(-1, self._spec.num_seats))
 
     def _endings(self) -> float | None:
         """Estimated number of endings of one deal; None where no game has ended, or actions are not numbered."""

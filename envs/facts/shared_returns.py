@@ -18,6 +18,9 @@ from envs.facts.game_facts import ENOUGH_EPISODES, ENOUGH_VALUES
 MANY_EPISODES = 30
 """Episodes from which seats are taken for a team that returned nearly the same."""
 
+MANY_REWARDS = 30
+"""Turns with a reward from which seats are taken for a team that earned the same in each."""
+
 MIN_CORRELATION = 0.95
 """Least correlation between the ranks of two seats' returns, given the length of the game, from which they want nearly
 the same. Measured: 1.00 in simple_spread of mpe2; 0.85 in the battle of the sexes and 0.58 in simple_reference, where
@@ -62,6 +65,18 @@ def seats_with_one_interest(returns: Array, turns: Sequence[int]) -> tuple[tuple
     # Where the length alone tells all returns, no ranks are left, and only equal ones count.
     known = {seat for group in found for seat in group}
     return tuple(map(tuple, sorted([*found, *(group for group in equal if not known.intersection(group))])))
+
+
+def seats_paid_alike(rewards: Array) -> tuple[tuple[int, ...], ...]:
+    """Groups of seats with equal rewards in every turn, for a game of which no episode has ended yet.
+
+    Args:
+      rewards: [R, S], of turns in which all seats act, those without any reward left out.
+    """
+    if len(rewards) < MANY_REWARDS:
+        return ()
+    groups = [group for group in equal_seats(rewards) if len(np.unique(rewards[:, group[0]])) >= ENOUGH_VALUES]
+    return tuple(map(tuple, groups))
 
 
 def _is_evidence(returns: Array) -> bool:

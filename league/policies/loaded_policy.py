@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
-from agents.nets.kernels.distributions import log_softmax
+from agents.nets.kernels.distributions import probabilities
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
 from envs.protocol import EnvSpec
@@ -117,7 +117,7 @@ class LoadedPolicy:
         if self.spec.actions.kind != "categorical":
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         dist_params, _ = self._step(obs, mask, seat_number(obs, self.spec, seat))
-        chances: NDArray[np.float32] = log_softmax(dist_params).exp()[0].numpy()
+        chances: NDArray[np.float32] = probabilities(dist_params)[0].numpy()
         return chances
 
     def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -145,7 +145,7 @@ class LoadedPolicy:
             core=torch.from_numpy(core),
             action_mask=torch.from_numpy(legal) if self.spec.has_mask else None,
         )
-        chances: NDArray[np.float32] = log_softmax(output.logits).exp().numpy()
+        chances: NDArray[np.float32] = probabilities(output.logits).numpy()
         return chances, output.core.numpy()
 
     def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.nets.kernels.distributions import log_softmax
+from agents.nets.kernels.distributions import probabilities
 from envs.protocol import EnvSpec
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.observation import batch_of_one, mask_of_one, seat_number, within_bounds
@@ -169,7 +169,7 @@ class ServedPolicy:
                 actions = np.where(
                     greedy.reshape(-1, *[1] * (actions.ndim - 1)), head.mode(dist_params).numpy(), actions
                 )
-        probs = log_softmax(dist_params).exp().tolist() if any(row.probs for row in rows) else [None] * count
+        probs = probabilities(dist_params).tolist() if any(row.probs for row in rows) else [None] * count
         values, cores = output.values[:count].tolist(), output.core[:count].tolist()
         return [
             self._decided(rows[place], actions[place], values[place], probs[place], State(cores[place], member))

@@ -28,7 +28,8 @@ def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
     if not _fits(replace(env, teams=teams)):
         return None
     count = sum(len(group) for group in game.equal_seats)
-    reason = f"{count} seats earned the same as others, or nearly so, in {game.episodes} random games"
+    where = f"{game.episodes} random games" if game.episodes else "every turn of random play"
+    reason = f"{count} seats earned the same as others, or nearly so, in {where}"
     return AutoValue(TEAMS, [list(team) for team in teams], reason)
 
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.facts.shared_returns import MANY_EPISODES, equal_seats, seats_with_one_interest
+from envs.facts.shared_returns import (
+    MANY_EPISODES,
+    MANY_REWARDS,
+    equal_seats,
+    seats_paid_alike,
+    seats_with_one_interest,
+)
 
 GAMES = 100
 Array = NDArray[np.float64]
@@ -63,3 +69,14 @@ def test_equal_returns_that_the_length_alone_decides_still_make_a_team() -> None
 @pytest.mark.parametrize("games", [0, 1, 40])
 def test_one_seat_is_no_team(games: int) -> None:
     assert seats_with_one_interest(drawn(games, 1), [25] * games) == ()
+
+
+def test_equal_rewards_of_many_sizes_make_a_team_before_any_episode_has_ended() -> None:
+    common = drawn(MANY_REWARDS, 1)
+    rewards = np.hstack([common, common, drawn(MANY_REWARDS, 1, seed=1)])
+    assert seats_paid_alike(rewards) == ((0, 1),)
+    assert seats_paid_alike(rewards[1:]) == ()
+    # What every turn costs is paid by opponents as well.
+    assert seats_paid_alike(np.full((MANY_REWARDS, 2), -0.1)) == ()
+    assert seats_paid_alike(np.where(common > 0, [[-0.1, -0.1]], [[-0.2, -0.2]])) == ()
+    assert seats_paid_alike(np.zeros((0, 2))) == ()

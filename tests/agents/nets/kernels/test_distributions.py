@@ -13,6 +13,7 @@ from agents.nets.kernels.distributions import (
     gaussian_entropy,
     log_softmax,
     mask_logits,
+    probabilities,
     sample_categorical,
     sample_gaussian,
 )
@@ -31,7 +32,7 @@ def draw(num_actions: int, *, rows: int = ROWS, scale: float = 3.0) -> tuple[tor
     return mask_logits(scale * torch.randn(rows, num_actions, generator=generator(3)), mask), mask
 
 
-@pytest.mark.parametrize("num_actions", [1, 2, 7, 200])
+@pytest.mark.parametrize("num_actions", [1, 2, 7, 30, 200])
 @pytest.mark.parametrize("extreme", [0.0, 1.0 - 2**-24, None])
 def test_an_illegal_action_is_never_drawn_whatever_the_noise(num_actions: int, extreme: float | None) -> None:
     logits, mask = draw(num_actions)
@@ -41,7 +42,7 @@ def test_an_illegal_action_is_never_drawn_whatever_the_noise(num_actions: int, e
     assert torch.isfinite(log_probs).all()
 
 
-@pytest.mark.parametrize("num_actions", [2, 7, 200])
+@pytest.mark.parametrize("num_actions", [2, 7, 30, 200])
 def test_the_actors_log_probability_is_the_learners(num_actions: int) -> None:
     logits, _ = draw(num_actions)
     actions, log_probs = sample_categorical(logits, torch.rand(ROWS, generator=generator()))
@@ -50,16 +51,38 @@ def test_the_actors_log_probability_is_the_learners(num_actions: int) -> None:
     torch.testing.assert_close(log_probs, learned, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("num_actions", [1, 2, 7, 30, 64, 65, 200])
+def test_a_sample_inverts_the_distribution_function(num_actions: int) -> None:
+    logits, _ = draw(num_actions, rows=200)
+    noise = torch.rand(200, generator=generator())
+    exact = torch.softmax(logits.double(), dim=-1).cumsum(-1)
+    actions, _ = sample_categorical(logits, noise)
+    for row in range(200):
+        below = exact[row, actions[row] - 1] if actions[row] else torch.tensor(0.0)
+        assert below - 1e-6 <= noise[row] * exact[row, -1] <= exact[row, actions[row]] + 1e-6
+
+
+@pytest.mark.parametrize("num_actions", [1, 3, 64, 65, 300])
+def test_probabilities_equal_their_definition_and_are_0_where_illegal(num_actions: int) -> None:
+    logits, mask = draw(num_actions, rows=50)
+    exact = torch.softmax(logits.double(), dim=-1)
+    for given in (logits, log_softmax(logits)):
+        ours = probabilities(given.view(5, 10, num_actions))
+        assert ours.shape == (5, 10, num_actions)
+        torch.testing.assert_close(ours.reshape(50, -1).double(), exact, rtol=1e-5, atol=1e-7)
+        assert not ours.reshape(50, -1)[~mask].any()
+
+
 def test_samples_follow_their_probabilities() -> None:
     num_samples = 200_000
-    probabilities = torch.tensor([0.5, 0.0, 0.3, 0.15, 0.05])
-    mask = probabilities > 0
-    logits = mask_logits(torch.log(probabilities.clamp(min=1e-3)), mask).expand(num_samples, 5)
+    probs = torch.tensor([0.5, 0.0, 0.3, 0.15, 0.05])
+    mask = probs > 0
+    logits = mask_logits(torch.log(probs.clamp(min=1e-3)), mask).expand(num_samples, 5)
     actions, _ = sample_categorical(logits, torch.rand(num_samples, generator=generator()))
     counts = torch.bincount(actions, minlength=5)
     # Null: counts are multinomial. Each is within 4.5 standard deviations (chance of a false alarm below 1e-4).
-    bound = 4.5 * torch.sqrt(num_samples * probabilities * (1 - probabilities))
-    assert ((counts - num_samples * probabilities).abs() <= bound).all()
+    bound = 4.5 * torch.sqrt(num_samples * probs * (1 - probs))
+    assert ((counts - num_samples * probs).abs() <= bound).all()
 
 
 @pytest.mark.parametrize("num_actions", [1, 3, 64, 65, 300])
