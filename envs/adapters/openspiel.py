@@ -10,6 +10,7 @@ Shape letters: N games, S seats, K slots, A actions, T parts of the longest game
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -72,7 +73,7 @@ class OpenSpielEnv:
     def reset(self, seed: int) -> Turn:
         """Restart every game; all chance events come from one stream of this seed."""
         self._rng = np.random.default_rng(seed)
-        self._states = [self._game.new_initial_state() for _ in range(self.num_envs)]
+        self._states = [self._root.clone() for _ in range(self.num_envs)]
         self._acting = [self._seats_after_chance(state) for state in self._states]
         self._waiting[:] = self._earned[:] = 0
         self._ended = np.zeros(self.num_envs, np.bool_)
@@ -153,6 +154,11 @@ class OpenSpielEnv:
         """See `TreeGame.decision_tree`."""
         return tree_of(str(self._game), self.spec.env_id)
 
+    @functools.cached_property
+    def _root(self) -> Any:
+        """The state in which every game starts: to make one takes milliseconds in some games, to copy it never."""
+        return self._game.new_initial_state()
+
     def _resume(self, states: list[Any], *, waiting: NDArray[np.float64], earned: NDArray[np.float64]) -> None:
         self._states = states
         self._acting = [self._seats_after_chance(state) for state in states]
@@ -181,7 +187,7 @@ class OpenSpielEnv:
             if not acting:
                 ended.append(game)
                 self._last[game] = state
-                self._states[game] = self._game.new_initial_state()
+                self._states[game] = self._root.clone()
                 acting = self._seats_after_chance(self._states[game])
             self._acting[game] = acting
         if counted:
