@@ -56,11 +56,12 @@ class GymnasiumEnv(ExternalEnv):
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
             space = games[0].observation_space
-            has_mask = MASK in getattr(space, "spaces", ())
-            try:
-                has_mask = has_mask or MASK in games[0].reset(seed=0)[1]
-            except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-                raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+            if callable(space):
+                raise EnvError(
+                    f"{env_id}: its observation_space is a method, as PettingZoo's, but it has no possible_agents; list"
+                    " the name of every agent there"
+                )
+            has_mask = MASK in getattr(space, "spaces", ()) or MASK in _first_infos(games[0], env_id=env_id)
             outline = outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask)
             return cls(games, replace(outline, make_one=make_one, make_bare=make_one))
 
@@ -82,3 +83,21 @@ class GymnasiumEnv(ExternalEnv):
 
     def _show_one(self, game: int, observation: Any, infos: Mapping[str, Any]) -> None:
         self._builder.show(game, 0, observation, mask_of(observation, infos) if self.spec.has_mask else None)
+
+
+def _first_infos(game: Any, *, env_id: str) -> Mapping[str, Any]:
+    """The infos of the first reset.
+
+    Raises:
+      EnvError: it raised, or did not return an observation and infos.
+    """
+    try:
+        begun = game.reset(seed=0)
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+    if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], Mapping)):
+        raise EnvError(
+            f"{env_id}: reset must return an observation and a dict of infos, as in Gymnasium, and step five values;"
+            " envs of the older Gym return fewer"
+        )
+    return begun[1]

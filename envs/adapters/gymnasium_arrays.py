@@ -69,6 +69,10 @@ def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> Batc
         outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
         if any(field.one_hot_at is not None for field in outline.fields):
             raise NotBatchedError(f"{env_id}: a vector env with numbered observations is not read; return single envs")
+        if outline.codes[0].parts:
+            raise NotBatchedError(
+                f"{env_id}: a vector env with Dict or Tuple actions is not stepped; return single envs"
+            )
         axes: dict[str, int] | None = None
         if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
             axes = proven_axes(make_one, outline)
@@ -334,7 +338,7 @@ def _rows_of(result: tuple[Any, ...], outline: Outline) -> list[NDArray[np.gener
 def _fields_of(observations: Any, outline: Outline) -> Observations:
     """Batched observations as fields of the spec's dtype."""
     return {
-        field.name: np.asarray(_follow(observations, field.path)).astype(field.spec.dtype, copy=False)
+        field.name: np.asarray(_follow(observations, field.path), field.spec.dtype).reshape(-1, *field.spec.shape)
         for field in outline.fields
     }
 

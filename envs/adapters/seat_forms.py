@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.space_codec import ActionCode, ObservationField
-from envs.adapters.spaces import flat_mask
+from envs.adapters.spaces import flat_mask, from_unit
 from envs.padding import corner
 from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, multi_categorical
 
@@ -170,7 +169,8 @@ class SeatFormat:
 def _value(field: ObservationField, observation: Any) -> NDArray[np.generic]:
     """The value of a field of its own shape; that of an array as it is, so that its reader checks it."""
     if field.one_hot_at is None:
-        return np.asarray(field.value(observation))
+        value = np.asarray(field.value(observation))
+        return value.reshape(1) if not value.shape and field.spec.shape == (1,) else value
     row = np.zeros(field.spec.shape, field.spec.dtype)
     field.write(observation, row)
     return row
@@ -229,15 +229,4 @@ def padded_actions(codes: Sequence[ActionCode], *, env_id: str) -> tuple[ActionS
     shape = tuple(max(sizes) for sizes in zip(*(spec.shape for spec in specs), strict=True))
     if len({(spec.low, spec.high) for spec in specs}) == 1:
         return replace(specs[0], shape=shape), [*codes]
-    return ActionSpec(kind="box", shape=shape), [_from_unit(code) for code in codes]
-
-
-def _from_unit(code: ActionCode) -> ActionCode:
-    """The same box, reached from [-1, 1]."""
-    if code.scale is not None:
-        return code
-    low, high = code.spec.low, code.spec.high
-    size = math.prod(code.spec.shape)
-    scale = np.full(size, (high - low) / 2, np.float32).reshape(code.spec.shape)
-    shift = np.full(size, (high + low) / 2, np.float32).reshape(code.spec.shape)
-    return replace(code, spec=replace(code.spec, low=-1.0, high=1.0), scale=scale, shift=shift)
+    return ActionSpec(kind="box", shape=shape), [from_unit(code) for code in codes]

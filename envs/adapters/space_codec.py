@@ -20,6 +20,7 @@ class ObservationField:
 
     Fields:
       path: keys to follow from the observation; empty for the observation itself.
+      spec: of the field; a single number without axes has one of length 1 here.
       one_hot_at: offsets of the one-hot blocks of a discrete field, None for an array.
       lowest: the first value of each one-hot block. counts: its number of values.
     """
@@ -40,7 +41,7 @@ class ObservationField:
         value = self.value(observation)
         if self.one_hot_at is None:
             array = np.asarray(value)
-            if array.shape != self.spec.shape:
+            if array.shape != self.spec.shape and (array.shape or self.spec.shape != (1,)):
                 raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
             row[...] = array
             return
@@ -64,6 +65,15 @@ class ObservationField:
 
 
 @dataclass(frozen=True)
+class ActionPart:
+    """A member of a Dict or Tuple of actions: its key there, how its own numbers are converted, and how many it has."""
+
+    key: str | int
+    code: ActionCode
+    size: int
+
+
+@dataclass(frozen=True)
 class ActionCode:
     """Converts an action of the spec to one of the env's space.
 
@@ -73,6 +83,7 @@ class ActionCode:
       starts: offsets added to the sub-actions, in the shape of the space.
       scale, shift: action * scale + shift is in the bounds of a box; None if the bounds are those of the spec.
       dtype: of the space, for sub-actions and for a box.
+      parts: of a Dict or Tuple, whose numbers stand one after another. is_tuple: which of the two it is.
     """
 
     spec: ActionSpec
@@ -81,12 +92,19 @@ class ActionCode:
     scale: NDArray[np.float32] | None = None
     shift: NDArray[np.float32] | None = None
     dtype: str = "float32"
+    parts: tuple[ActionPart, ...] = ()
+    is_tuple: bool = False
 
     def decode(self, action: Any) -> Any:
         """The action for the env: a Python int if categorical, else an array of the space's dtype and shape.
 
-        action: an int, or an int64 or float32 array of the spec's shape; also many of them, [K, ...].
+        Of a Dict or Tuple it is a dict or tuple of these.
+
+        action: an int, or an int64 or float32 array of the spec's shape; but for a Dict or Tuple also many of them,
+        [K, ...].
         """
+        if self.parts:
+            return self._decode_parts(action)
         if self.spec.kind == "categorical":
             return int(action) + self.start
         if self.starts is not None:
@@ -94,3 +112,16 @@ class ActionCode:
         if self.scale is not None:
             action = action * self.scale + self.shift
         return action.astype(self.dtype, copy=True)
+
+    def _decode_parts(self, action: NDArray[np.generic]) -> Any:
+        decoded: dict[str | int, Any] = {}
+        begin = 0
+        for part in self.parts:
+            own = action[begin : begin + part.size]
+            begin += part.size
+            if part.code.spec.kind == "categorical":
+                own = own[0]
+            elif part.code.spec.kind == "box":
+                own = own.reshape(part.code.spec.shape)
+            decoded[part.key] = part.code.decode(own)
+        return tuple(decoded.values()) if self.is_tuple else decoded

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.adapters.space_codec import ActionCode, ObservationField
+from envs.adapters.space_codec import ActionCode, ActionPart, ObservationField
 from envs.protocol import ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
+MAX_CHOICES = 16_384
 MIN_REACH, MAX_REACH = 0.5, 3.0
 """Bounds of a box around 0 that a fresh policy, which draws from about [-2, 2], explores as they are."""
 
@@ -48,7 +50,7 @@ def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[Obs
         if space.dtype.kind not in "biuf":
             raise EnvError(f"{env_id}: observation {name!r} has dtype {space.dtype}; give numbers or booleans")
         dtype = "float32" if space.dtype.kind == "f" else space.dtype.name
-        return [ObservationField(name, path, ArraySpec(tuple(space.shape), dtype))]
+        return [ObservationField(name, path, ArraySpec(tuple(space.shape) or (1,), dtype))]
     if isinstance(space, spaces.MultiBinary):
         return [ObservationField(name, path, ArraySpec(tuple(space.shape), "bool"))]
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
@@ -72,8 +74,11 @@ def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[Obs
 def action_code(space: Any, *, env_id: str) -> ActionCode:
     """The action spec of a space, with the conversion back to the space.
 
+    A Dict or Tuple of choices is sub-actions, and one of boxes a flat box.
+
     Raises:
-      EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary nor a bounded Box.
+      EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary nor a bounded Box, nor a Dict or Tuple of
+        these in which all are choices or all are boxes of floats.
     """
     if isinstance(space, spaces.Discrete):
         return ActionCode(ActionSpec(kind="categorical", num_actions=int(space.n)), start=int(space.start))
@@ -81,8 +86,12 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
         binary = isinstance(space, spaces.MultiBinary)
         counts = np.full(space.shape, 2) if binary else space.nvec
         starts = np.zeros(space.shape, np.int64) if binary else space.start.astype(np.int64)
-        nvec = tuple(int(count) for count in counts.ravel())
-        return ActionCode(multi_categorical(nvec), starts=starts, dtype=space.dtype.name)
+        return _choices(counts, starts, dtype=space.dtype.name)
+    if isinstance(space, spaces.Box) and space.dtype.kind in "biu":
+        low, high = space.low.astype(np.int64), space.high.astype(np.int64)
+        if (high - low + 1).sum() > MAX_CHOICES:
+            raise EnvError(f"{env_id}: a Box of integers has {(high - low + 1).sum():,} choices, at most {MAX_CHOICES}")
+        return _choices(high - low + 1, low, dtype=space.dtype.name)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
         low, high = space.low.astype(np.float32), space.high.astype(np.float32)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -95,23 +104,70 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
         # The spec has one pair of bounds: uneven ones, and those too far or too near, are reached from [-1, 1].
         spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
         return ActionCode(spec, scale=(high - low) / 2, shift=(high + low) / 2, dtype=space.dtype.name)
+    if isinstance(space, spaces.Dict | spaces.Tuple) and len(space.spaces):
+        return _of_parts(space, env_id=env_id)
     raise EnvError(
-        f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete space (number the combinations),"
-        " a MultiDiscrete one, or a float Box with finite bounds"
+        f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete, MultiDiscrete or MultiBinary"
+        " space, a Box with finite bounds, or a Dict or Tuple of these"
     )
+
+
+def _choices(counts: NDArray[np.integer], starts: NDArray[np.int64], *, dtype: str) -> ActionCode:
+    """Sub-actions of so many choices each, in the shape of the space."""
+    return ActionCode(multi_categorical(tuple(int(count) for count in counts.ravel())), starts=starts, dtype=dtype)
+
+
+def _of_parts(space: Any, *, env_id: str) -> ActionCode:
+    """The code of a Dict or Tuple, from those of its members.
+
+    Raises:
+      EnvError: as `action_code`.
+    """
+    is_tuple = isinstance(space, spaces.Tuple)
+    members = enumerate(space.spaces) if is_tuple else space.spaces.items()
+    codes = {key: action_code(member, env_id=env_id) for key, member in members}
+    kinds = {code.spec.kind for code in codes.values()}
+    if "box" not in kinds:
+        parts = tuple(ActionPart(key, code, len(_choices_of(code))) for key, code in codes.items())
+        nvec = tuple(count for part in parts for count in _choices_of(part.code))
+        return ActionCode(multi_categorical(nvec), parts=parts, is_tuple=is_tuple)
+    if len(kinds) > 1:
+        raise EnvError(
+            f"{env_id}: its actions are choices and boxes of floats together; number some values of each box, as"
+            " MultiDiscrete, or make the choices from the signs of a box"
+        )
+    parts = tuple(ActionPart(key, from_unit(code), math.prod(code.spec.shape)) for key, code in codes.items())
+    shape = (sum(part.size for part in parts),)
+    return ActionCode(ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0), parts=parts, is_tuple=is_tuple)
+
+
+def _choices_of(code: ActionCode) -> tuple[int, ...]:
+    """Numbers of choices of the sub-actions, one for numbered actions."""
+    return code.spec.nvec if code.spec.kind == "multi_categorical" else (code.spec.num_actions,)
+
+
+def from_unit(code: ActionCode) -> ActionCode:
+    """The same box, reached from [-1, 1]."""
+    if code.scale is not None or code.parts:
+        return code
+    low, high = code.spec.low, code.spec.high
+    scale = np.full(code.spec.shape, (high - low) / 2, np.float32)
+    shift = np.full(code.spec.shape, (high + low) / 2, np.float32)
+    return replace(code, spec=replace(code.spec, low=-1.0, high=1.0), scale=scale, shift=shift)
 
 
 def flat_mask(mask: Any, actions: ActionSpec) -> NDArray[np.generic]:
     """A mask as one array [A].
 
-    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side.
+    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side; for
+    a Dict of choices also a mapping of the same keys.
 
     Raises:
       ValueError: the arrays are not one for each sub-action, or differ in their number of choices.
     """
     if actions.kind != "multi_categorical":
         return np.asarray(mask)
-    parts = [np.asarray(part).ravel() for part in mask]
+    parts = [np.asarray(part).ravel() for part in (mask.values() if isinstance(mask, Mapping) else mask)]
     sizes = tuple(part.size for part in parts)
     if sizes != actions.nvec and sizes != (1,) * actions.num_actions:
         raise ValueError(f"action_mask has sub-actions of {sizes} choices, the actions have {actions.nvec}")

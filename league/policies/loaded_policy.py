@@ -6,6 +6,7 @@ Shape letters: A actions, C core state size, K slots.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,9 +79,7 @@ class LoadedPolicy:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
 
-    def act(
-        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
-    ) -> int | NDArray[np.generic]:
+    def act(self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None) -> Any:
         """The action for what a seat sees now; with an LSTM it also moves its memory one step on.
 
         Args:
@@ -88,8 +87,8 @@ class LoadedPolicy:
           mask: [A], true where legal (see `mask_of_one`).
           seat: name or number of the seat; only needed where seats differ and the observation does not tell them apart.
         Returns:
-          The action as the environment takes it: the number of the action, an int array of its parts, or a float array
-          within the bounds of a box.
+          The action as the environment takes it: the number of the action, an int array of its parts, a float array
+          within the bounds of a box, or a dict or tuple of these.
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
@@ -198,9 +197,7 @@ class LoadedMixture:
         """The member that plays the present game."""
         return self._drawn
 
-    def act(
-        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
-    ) -> int | NDArray[np.generic]:
+    def act(self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None) -> Any:
         """See `LoadedPolicy.act`."""
         return self._drawn.act(obs, mask, seat=seat)
 

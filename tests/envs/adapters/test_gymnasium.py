@@ -192,8 +192,10 @@ def test_even_bounds_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("space", "words"),
     [
-        (spaces.Text(3), "Text actions are not supported; give a Discrete space"),
-        (spaces.Tuple([spaces.Discrete(2)]), "Tuple actions are not supported"),
+        (spaces.Text(3), "Text actions are not supported; give a Discrete, MultiDiscrete or MultiBinary space"),
+        (spaces.Tuple([spaces.Discrete(2), spaces.Box(-1, 1)]), "choices and boxes of floats together"),
+        (spaces.Tuple([]), "Tuple actions are not supported"),
+        (spaces.Box(0, 255, (64, 64), np.uint8), "a Box of integers has 1,048,576 choices, at most 16384"),
         (spaces.Box(-np.inf, np.inf, (2,)), "no finite bounds"),
     ],
 )
@@ -203,6 +205,95 @@ def test_unsupported_actions_are_one_sentence(space: Any, words: str) -> None:
 
     with pytest.raises(EnvError, match=words):
         GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
+
+
+INT_BOX = spaces.Box(np.array([0, 2]), np.array([1, 4]), dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("space", "nvec", "chosen", "taken"),
+    [
+        (INT_BOX, (2, 3), [1, 2], np.array([1, 4])),
+        (spaces.Dict({"b": spaces.Discrete(3, start=5), "a": spaces.Discrete(2)}), (2, 3), [1, 2], {"a": 1, "b": 7}),
+        (spaces.Tuple([spaces.Discrete(4), spaces.MultiBinary(2)]), (4, 2, 2), [3, 1, 0], (3, np.array([1, 0]))),
+        (
+            spaces.Dict({"move": spaces.Tuple([spaces.Discrete(2), INT_BOX]), "wait": spaces.Discrete(2)}),
+            (2, 2, 3, 2),
+            [1, 0, 1, 1],
+            {"move": (1, np.array([0, 3])), "wait": 1},
+        ),
+    ],
+)
+def test_composite_choices_are_sub_actions(space: Any, nvec: tuple[int, ...], chosen: list[int], taken: Any) -> None:
+    class Game(RawSingleProbe):
+        action_space = space
+
+        def step(self, action: Any) -> Any:
+            assert space.contains(action), action
+            self.got = action
+            return super().step(0)
+
+    env = GymnasiumEnv.of(Game, env_id="x", num_envs=1)
+    assert env.spec.actions.nvec == nvec
+    env.reset(0)
+    env.step(np.array([chosen]))
+    np.testing.assert_equal(env._games[0].got, taken)
+
+
+def test_composite_boxes_are_one_flat_box() -> None:
+    space = spaces.Dict({"push": spaces.Box(0.0, 10.0, (2, 1), np.float64), "turn": spaces.Box(-1.0, 1.0, (1,))})
+
+    class Game(RawSingleProbe):
+        action_space = space
+
+        def step(self, action: Any) -> Any:
+            assert space.contains(action), action
+            self.got = action
+            return super().step(0)
+
+    env = GymnasiumEnv.of(Game, env_id="x", num_envs=1)
+    assert (env.spec.actions.kind, env.spec.actions.shape) == ("box", (3,))
+    env.reset(0)
+    env.step(np.array([[-1.0, 0.5, 0.25]], np.float32))
+    np.testing.assert_equal(env._games[0].got, {"push": np.array([[0.0], [7.5]]), "turn": np.float32([0.25])})
+
+
+def test_masks_of_composite_choices_come_by_key() -> None:
+    class Game(RawSingleProbe):
+        action_space = spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Discrete(3)})
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict, dict]:
+            return super().reset(seed=seed)[0], {"action_mask": {"a": np.array([1, 0]), "b": np.array([0, 1, 1])}}
+
+    turn = GymnasiumEnv.of(Game, env_id="x", num_envs=1).reset(0)
+    assert turn.action_mask is not None and turn.action_mask.tolist() == [[True, False, False, True, True]]
+
+
+def test_a_number_without_axes_is_an_observation() -> None:
+    class Number(RawSingleProbe):
+        observation_space = spaces.Box(-1.0, 1.0, (), np.float64)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+            super().reset(seed=seed)
+            return 0.5, {}
+
+    env = GymnasiumEnv.of(Number, env_id="x", num_envs=2)
+    assert env.spec.observations["observation"].shape == (1,)
+    assert env.reset(0).obs["observation"].tolist() == [[0.5], [0.5]]
+
+
+def test_other_interfaces_are_named() -> None:
+    class OldGym(RawSingleProbe):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            return super().reset(seed=seed)[0]
+
+    class Nameless(RawSingleProbe):
+        def observation_space(self, agent: str) -> Any:
+            return spaces.Discrete(2)
+
+    for kind, words in ((OldGym, "envs of the older Gym return fewer"), (Nameless, "it has no possible_agents")):
+        with pytest.raises(EnvError, match=words):
+            GymnasiumEnv.of(kind, env_id="x", num_envs=1)
 
 
 def test_unsupported_observations_are_one_sentence() -> None:
