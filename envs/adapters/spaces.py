@@ -77,8 +77,8 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
     A Dict or Tuple of choices is sub-actions, and one of boxes a flat box.
 
     Raises:
-      EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary nor a bounded Box, nor a Dict or Tuple of
-        these in which all are choices or all are boxes of floats.
+      EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary, a bounded Box, nor a Dict or Tuple of these;
+        or choices stand beside boxes of floats.
     """
     if isinstance(space, spaces.Discrete):
         return ActionCode(ActionSpec(kind="categorical", num_actions=int(space.n)), start=int(space.start))
@@ -159,8 +159,8 @@ def from_unit(code: ActionCode) -> ActionCode:
 def flat_mask(mask: Any, actions: ActionSpec) -> NDArray[np.generic]:
     """A mask as one array [A].
 
-    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side; for
-    a Dict of choices also a mapping of the same keys.
+    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side. For
+    a Dict of choices a mapping of the same keys will do.
 
     Raises:
       ValueError: the arrays are not one for each sub-action, or differ in their number of choices.
