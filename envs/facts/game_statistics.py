@@ -69,7 +69,8 @@ class GameStatistics:
         self._joint_actions = JointActions(spec)
         self._roles = SeatRoles(spec, num_envs=num_envs)
         self._time = HiddenTime(spec)
-        self._pasts = (History(), PastRegression(spec)) if spec.num_seats == 1 else ()
+        self._history = History() if spec.num_seats == 1 else None
+        self._past = PastRegression(spec)
         self.restart(num_envs=num_envs)
 
     def restart(self, *, num_envs: int) -> None:
@@ -79,8 +80,9 @@ class GameStatistics:
         self._ways = np.zeros(num_envs)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
         self._roles.restart(num_envs=num_envs)
-        for past in self._pasts:
-            past.restart(num_envs=num_envs)
+        self._past.restart()
+        if self._history is not None:
+            self._history.restart(num_envs=num_envs)
 
     @property
     def num_episodes(self) -> int:
@@ -108,15 +110,19 @@ class GameStatistics:
         self._look_for_surprises(turn, actions)
         self._joint_actions.decided(turn, actions, num_envs=num_envs)
         self._roles.decided(turn, actions)
-        for past in self._pasts:
-            past.decided(turn, actions)
+        if self._acts_at_once():
+            self._past.decided(turn, actions)
+        if self._history is not None:
+            self._history.decided(turn, actions)
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
         self._joint_actions.stepped(turn)
         self._roles.stepped(turn)
-        for past in self._pasts:
-            past.stepped(turn)
+        if self._acts_at_once():
+            self._past.stepped(turn)
+        if self._history is not None:
+            self._history.stepped(turn)
         going = ~turn.ended[turn.env_index]
         rows = turn.env_index[going], turn.seat[going]
         self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
@@ -166,7 +172,7 @@ class GameStatistics:
             sizes=self._sizes.sizes(),
             surprises=self._surprises,
             shared_views=shared_views,
-            past_counts=any(past.past_counts for past in self._pasts),
+            past_counts=self._past.past_counts or (self._history is not None and self._history.past_counts),
             time_is_hidden=self._time.is_hidden(self._turns),
             endings=self._endings(),
             has_tree=has_tree,
@@ -190,6 +196,10 @@ class GameStatistics:
         """Factor from the present length of the games to a whole one, where no episode has ended."""
         bound = UNENDED_TURNS if self._spec.max_turns is None else min(self._spec.max_turns, MAX_GUESSED_TURNS)
         return max(bound / max(float(self._lengths.mean()), 1.0), 1.0)
+
+    def _acts_at_once(self) -> bool:
+        """True if there is one seat, or several have acted in every turn so far."""
+        return self._spec.num_seats == 1 or self._fewest_at_once > 1
 
     def _play(self) -> Play:
         if self._most_at_once <= 1:

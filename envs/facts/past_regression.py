@@ -1,16 +1,20 @@
-"""Tells from random play whether a lone seat must remember, where numbers hardly ever come twice: by regression.
+"""Tells from random play whether a seat must remember, where numbers hardly ever come twice: by regression.
 
 What follows a decision is predicted from what is seen and done, and once more with what was seen before. Where
-positions are seen and speeds are not, the second prediction is far better on rows that it was not fitted to.
+positions are seen and speeds are not, the second prediction is far better on rows that it was not fitted to. Opponents
+who act at the same time act at random here, which the past does not tell.
 
-Shape letters: N games, R rows, D numbers of an observation, F features, Y predicted numbers.
+Shape letters: N games, S seats, K slots, R rows, D numbers of an observation, F features, Y predicted numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.facts.hidden_speed import moving_numbers, scaled
 from envs.protocol import EnvSpec, Turn
 
 MAX_NUMBERS, MAX_ACTIONS = 64, 64
@@ -31,10 +35,14 @@ away, and the gain in standard errors. Measured on CartPole, Pendulum, Acrobot a
 is 0.65 or more of an error of 0.5 to 1.3. With them it is at most 0.1 of such an error."""
 
 Array = NDArray[np.float64]
+Place = tuple[int, int]
+"""Game and seat."""
 
 
 class PastRegression:
-    """Collects the decisions of games of one seat; call `decided` and `stepped` in turn for every step.
+    """Collects the decisions of seats that act in turn after turn; call `decided` and `stepped` for every step.
+
+    Each seat group is looked at by itself.
 
     Args:
       spec: of the game.
@@ -44,65 +52,76 @@ class PastRegression:
         self._actions = spec.actions
         numbered = spec.actions.kind == "categorical"
         self._looks = has_few_numbers(spec) and (not numbered or spec.actions.num_actions <= MAX_ACTIONS)
-        self._rows: list[tuple[Array, Array, Array, float, bool]] = []
-        self.restart(num_envs=0)
+        groups = [group.seats for group in spec.seat_groups] or [tuple(range(spec.num_seats))]
+        self._group_of = {seat: number for number, seats in enumerate(groups) for seat in seats}
+        self._rows: list[list[tuple[Array, Array, Array, float, bool]]] = [[] for _ in groups]
+        self._most = max(MAX_ROWS // len(groups), MIN_ROWS)
+        self.restart()
 
-    def restart(self, *, num_envs: int) -> None:
+    def restart(self) -> None:
         """Begin with other games; what was seen stays."""
-        self._first: list[Array | None] = [None] * num_envs
-        self._before: list[Array | None] = [None] * num_envs
-        self._now: dict[int, tuple[Array, Array]] = {}
+        self._first: dict[Place, Array] = {}
+        self._before: dict[Place, Array] = {}
+        self._now: dict[Place, tuple[Array, Array]] = {}
 
     def decided(self, turn: Turn, actions: NDArray[np.generic]) -> None:
         """A turn and the actions that answer it."""
         self._now = {}
-        if not self._looks or len(self._rows) >= MAX_ROWS:
+        if not self._looks or all(len(rows) >= self._most for rows in self._rows):
             return
         seen, done = numbers_of(turn), self._action_numbers(actions)
-        for slot, game in enumerate(turn.env_index.tolist()):
-            if self._first[game] is None:
-                self._first[game] = seen[slot]
-            self._now[game] = seen[slot], np.concatenate([seen[slot], done[slot]])
+        for slot, place in enumerate(_places(turn)):
+            self._first.setdefault(place, seen[slot])
+            self._now[place] = seen[slot], np.concatenate([seen[slot], done[slot]])
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to. What a time limit or a failure ends has no outcome."""
         if not self._now:
             return
-        after, slots = numbers_of(turn), {game: slot for slot, game in enumerate(turn.env_index.tolist())}
+        after, slots = numbers_of(turn), {place: slot for slot, place in enumerate(_places(turn))}
         cut_off = turn.truncated if turn.aborted is None else turn.truncated | turn.aborted
-        for game, (seen, decision) in self._now.items():
-            first, before, has_ended = self._first[game], self._before[game], bool(turn.terminated[game])
-            assert first is not None
-            if before is not None and not cut_off[game] and (has_ended or game in slots):
-                change = np.zeros_like(seen) if has_ended else after[slots[game]] - seen
-                past = np.concatenate([before, first])
-                self._rows.append((decision, past, change, float(turn.rewards[game, 0]), has_ended))
-            self._before[game] = decision
-            if has_ended or cut_off[game]:
-                self._first[game] = self._before[game] = None
+        for place, (seen, decision) in self._now.items():
+            game, seat = place
+            before, has_ended = self._before.get(place), bool(turn.terminated[game])
+            rows = self._rows[self._group_of[seat]]
+            if before is not None and not cut_off[game] and (has_ended or place in slots) and len(rows) < self._most:
+                change = np.zeros_like(seen) if has_ended else after[slots[place]] - seen
+                past = np.concatenate([before, self._first[place]])
+                rows.append((decision, past, change, float(turn.rewards[game, seat]), has_ended))
+            self._before[place] = decision
+        for game in np.flatnonzero(turn.terminated | cut_off).tolist():
+            for seat in self._group_of:
+                self._first.pop((game, seat), None)
+                self._before.pop((game, seat), None)
 
     @property
     def past_counts(self) -> bool:
         """True if the step before or the start of an episode tells what the observation does not."""
-        if len(self._rows) < MIN_ROWS:
-            return False
-        decisions, pasts, changes, rewards, ends = (
-            np.array(column, np.float64) for column in zip(*self._rows, strict=True)
-        )
-        size = changes.shape[1]
-        if len(np.unique(decisions[:, :size], axis=0)) < (1.0 - MAX_REPEATED) * len(decisions):
-            return False
-        results, going = np.stack([rewards, ends], axis=1), ends == 0.0
-        return any(
-            tells_more(decisions, past, results) or tells_more(decisions[going], past[going], changes[going])
-            for past in (pasts[:, :-size], pasts[:, -size:])
-        )
+        return any(_tells_more_than_seen(rows) for rows in self._rows if len(rows) >= MIN_ROWS)
 
     def _action_numbers(self, actions: NDArray[np.generic]) -> Array:
         """float64 [N, ...]: numbered actions one-hot, others as they are."""
         if self._actions.kind == "categorical":
             return np.eye(self._actions.num_actions)[actions.astype(np.int64)]
         return actions.astype(np.float64).reshape(len(actions), -1)
+
+
+def _places(turn: Turn) -> list[Place]:
+    """[K] game and seat of each slot."""
+    return list(zip(turn.env_index.tolist(), turn.seat.tolist(), strict=True))
+
+
+def _tells_more_than_seen(rows: Sequence[tuple[Array, Array, Array, float, bool]]) -> bool:
+    """True if the past tells what the observation does not, of decisions with past, change, reward and end."""
+    decisions, pasts, changes, rewards, ends = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    size = changes.shape[1]
+    if len(np.unique(decisions[:, :size], axis=0)) < (1.0 - MAX_REPEATED) * len(decisions):
+        return False
+    results, going = np.stack([rewards, ends], axis=1), ends == 0.0
+    return any(
+        tells_more(decisions, past, results) or tells_more(decisions[going], past[going], changes[going])
+        for past in (pasts[:, :-size], pasts[:, -size:])
+    ) or keeps_moving(decisions[going], (decisions - pasts[:, :-size])[going, :size], changes[going])
 
 
 def has_few_numbers(spec: EnvSpec) -> bool:
@@ -127,6 +146,33 @@ def tells_more(seen: Array, past: Array, follows: Array) -> bool:
     alone = random_features(seen, rng)
     with_past = np.concatenate([alone, random_features(np.concatenate([seen, past], axis=1), rng)], axis=1)
     without, remembering = (held_out_errors(features, follows, half) for features in (alone, with_past))
+    return _is_clear(without, remembering)
+
+
+def keeps_moving(seen: Array, steps_before: Array, steps: Array) -> bool:
+    """True if the usual steps of a number follow from those before far better than from what is seen.
+
+    Args:
+      seen: [R, ...] what is seen and done. steps_before, steps: [R, D] of each number, to here and from here.
+    """
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(seen))
+    seen, steps_before, steps = seen[order], steps_before[order], steps[order]
+    alone = random_features(seen, rng)
+    with_steps = np.concatenate([alone, scaled(steps_before)], axis=1)
+    for number, rows in moving_numbers(steps, steps_before):
+        follows = steps[rows, number]
+        half = len(follows) // 2
+        if not (np.ptp(follows[:half]) > 0 < np.ptp(follows[half:])):
+            continue
+        follows = ((follows - follows.mean()) / follows.std())[:, None]
+        if _is_clear(*(held_out_errors(features[rows], follows, half) for features in (alone, with_steps))):
+            return True
+    return False
+
+
+def _is_clear(without: Array, remembering: Array) -> bool:
+    """True if remembering clearly lowers the squared errors [R, Y] of at least one number."""
     gain = without - remembering
     error = gain.std(axis=0) / len(gain) ** 0.5
     left = without.mean(axis=0)

@@ -122,14 +122,14 @@ def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """A recurrent core where the game hides something and lasts, or where a lone seat's past was seen to count.
+    """A recurrent core where the game hides something and lasts, or where the past was seen to count.
 
     A clock where all that is hidden is the time.
     """
     game = situation.game
     if RECALL in game.spec.observations:
         yield AutoValue("network.core", "none", f"the field {RECALL} holds all that the seat knew")
-    elif game.past_counts:
+    elif game.past_counts and (game.spec.num_seats == 1 or game.decisions.mean >= MEMORY_DECISIONS):
         yield AutoValue("network.core", "lstm", "what follows a decision depends on more than is seen")
     elif game.hides and game.decisions.mean >= MEMORY_DECISIONS:
         yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
