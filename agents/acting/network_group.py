@@ -19,14 +19,15 @@ from torch import Tensor, nn
 from agents.acting.policy import BLOCK_SLOTS, padded_size
 from agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from agents.nets.centralised import ZerosForMissing
-from agents.nets.clock_core import ClockCore
+from agents.nets.cores.clock import ClockCore
+from agents.nets.cores.lstm import LSTMCore
+from agents.nets.cores.stack import StackCore
 from agents.nets.dict_encoder import Branches
 from agents.nets.entities import EntityInput, EntityLayer, EntityPool
 from agents.nets.heads import CategoricalHead, HeadsBlock
 from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
 from agents.nets.input_scaling import FieldScaling
 from agents.nets.kernels.dense import Dense, fused_product, prefers_fused
-from agents.nets.lstm import LSTMCore
 from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
 from agents.nets.network import Network, NetworkOutput
 from agents.nets.popart import ValueScale
@@ -48,7 +49,17 @@ SHARED = (
     ),
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
     *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
-    *(LSTMCore, TwinInput, TwinLayer, TwinCore, TwinHeads, HeadsBlock, CategoricalHead, MultiCategoricalHead),
+    *(
+        LSTMCore,
+        StackCore,
+        TwinInput,
+        TwinLayer,
+        TwinCore,
+        TwinHeads,
+        HeadsBlock,
+        CategoricalHead,
+        MultiCategoricalHead,
+    ),
 )
 """Modules without parameters of their own that treat every row alike and keep rows first: they run once for all."""
 

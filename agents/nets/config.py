@@ -41,7 +41,8 @@ class NetworkConfig:
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
       core: entry of `registry.CORES` or "module:attribute"; "none" for a network without memory; {kind: clock,
-        decisions: 15} for one that knows how many of its decisions were made, of so many in the longest episode.
+        decisions: 15} for one that knows how many of its decisions were made, of so many in the longest episode; {kind:
+        stack, steps: 1} for one that has the features of so many earlier decisions beside those of this one.
       core_size: width of one layer of the core.
       core_layers: number of stacked layers of the core.
       core_context: number of earlier steps that each layer of a transformer core attends to.

@@ -19,9 +19,10 @@ ENCODERS: dict[str, str] = {
 }
 
 CORES: dict[str, str] = {
-    "clock": "agents.nets.clock_core:build_clock",
-    "lstm": "agents.nets.lstm:build_lstm",
-    "transformer": "agents.nets.transformer_core:build_transformer",
+    "clock": "agents.nets.cores.clock:build_clock",
+    "lstm": "agents.nets.cores.lstm:build_lstm",
+    "stack": "agents.nets.cores.stack:build_stack",
+    "transformer": "agents.nets.cores.transformer:build_transformer",
 }
 
 HEADS: dict[str, str] = {

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import agents.losses.one_pass
 import agents.losses.vtrace
-import agents.nets.lstm
+import agents.nets.cores.lstm
 
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__")
 """Methods of a tensor that wait until its device has computed it."""
@@ -96,13 +96,13 @@ def lstm_as_one_call() -> Iterator[None]:
         outputs, last = _OneCall.apply(packed.data, state[0], lstm.hidden_size)  # type: ignore[no-untyped-call]
         return packed._replace(data=outputs), (last, torch.zeros_like(last))
 
-    runs_packed, forward = agents.nets.lstm.runs_packed, nn.LSTM.forward
-    agents.nets.lstm.runs_packed = lambda features: True
+    runs_packed, forward = agents.nets.cores.lstm.runs_packed, nn.LSTM.forward
+    agents.nets.cores.lstm.runs_packed = lambda features: True
     nn.LSTM.forward = one_call  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        agents.nets.lstm.runs_packed = runs_packed
+        agents.nets.cores.lstm.runs_packed = runs_packed
         nn.LSTM.forward = forward  # type: ignore[method-assign]
 
 

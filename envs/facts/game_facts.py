@@ -102,8 +102,9 @@ class GameFacts:
       surprises: True if the same observation and action of a turn-based game were followed by different turns: the
         game hides something from the acting seat, or draws lots.
       shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
-      past_counts: True if an observation does not hold all that counts, of a lone seat or of seats that act at once,
-        see `history` and `past_regression`.
+      past_counts: True if the start of an episode tells what an observation does not, see `history` and
+        `past_regression`. Only lone seats, and seats that act at once, are looked at.
+      last_step_counts: True if the step before tells it, as a speed that is not seen.
       time_is_hidden: True if a limit ends episodes of several seats that do not show how long they last, see
         `hidden_time`.
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
@@ -135,6 +136,7 @@ class GameFacts:
     surprises: bool = False
     shared_views: bool = False
     past_counts: bool = False
+    last_step_counts: bool = False
     time_is_hidden: bool = False
     endings: float | None = None
     has_tree: bool = False

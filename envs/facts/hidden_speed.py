@@ -1,6 +1,6 @@
 """Tells from random play whether numbers keep on moving as they did before, at a speed that is not seen.
 
-A ball that bounces or is served anew jumps, and a few jumps hide from a regression what most of its steps show. So the
+A ball that bounces or is served again jumps. A few jumps hide from a regression what most of its steps show, so the
 largest steps of each number are left out.
 
 Shape letters: R rows, D numbers of an observation.

@@ -10,6 +10,7 @@ Shape letters: N games, S seats, K slots, R rows, D numbers of an observation, F
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ is 0.65 or more of an error of 0.5 to 1.3. With them it is at most 0.1 of such a
 Array = NDArray[np.float64]
 Place = tuple[int, int]
 """Game and seat."""
+Row = tuple[Array, Array, Array, float, bool]
+"""A decision, its past, the change of what is seen, the reward, and whether the episode ended."""
 
 
 class PastRegression:
@@ -54,7 +57,7 @@ class PastRegression:
         self._looks = has_few_numbers(spec) and (not numbered or spec.actions.num_actions <= MAX_ACTIONS)
         groups = [group.seats for group in spec.seat_groups] or [tuple(range(spec.num_seats))]
         self._group_of = {seat: number for number, seats in enumerate(groups) for seat in seats}
-        self._rows: list[list[tuple[Array, Array, Array, float, bool]]] = [[] for _ in groups]
+        self._rows: list[list[Row]] = [[] for _ in groups]
         self._most = max(MAX_ROWS // len(groups), MIN_ROWS)
         self.restart()
 
@@ -95,9 +98,14 @@ class PastRegression:
                 self._before.pop((game, seat), None)
 
     @property
-    def past_counts(self) -> bool:
-        """True if the step before or the start of an episode tells what the observation does not."""
-        return any(_tells_more_than_seen(rows) for rows in self._rows if len(rows) >= MIN_ROWS)
+    def start_counts(self) -> bool:
+        """True if the start of an episode tells what the observation does not."""
+        return any(_start_tells_more(_columns(rows)) for rows in self._rows if len(rows) >= MIN_ROWS)
+
+    @property
+    def last_step_counts(self) -> bool:
+        """True if the step before tells what the observation does not, as a speed that is not seen."""
+        return any(_last_step_tells_more(_columns(rows)) for rows in self._rows if len(rows) >= MIN_ROWS)
 
     def _action_numbers(self, actions: NDArray[np.generic]) -> Array:
         """float64 [N, ...]: numbered actions one-hot, others as they are."""
@@ -111,17 +119,53 @@ def _places(turn: Turn) -> list[Place]:
     return list(zip(turn.env_index.tolist(), turn.seat.tolist(), strict=True))
 
 
-def _tells_more_than_seen(rows: Sequence[tuple[Array, Array, Array, float, bool]]) -> bool:
-    """True if the past tells what the observation does not, of decisions with past, change, reward and end."""
-    decisions, pasts, changes, rewards, ends = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+@dataclass(frozen=True)
+class _Decisions:
+    """Decisions whose numbers hardly ever come twice.
+
+    Fields:
+      seen: [R, ...] what is seen and done. before: [R, ...] the same of the step before. first: [R, D] what was seen
+        at the start. changes: [R, D] of what is seen. results: [R, 2] reward, and whether the episode ended.
+    """
+
+    seen: Array
+    before: Array
+    first: Array
+    changes: Array
+    results: Array
+
+    @property
+    def going(self) -> NDArray[np.bool_]:
+        """bool [R], where the episode did not end."""
+        return np.asarray(self.results[:, 1] == 0.0)
+
+
+def _columns(rows: Sequence[Row]) -> _Decisions | None:
+    """The rows as arrays; None where numbers come again and again, which `history` compares as they are."""
+    seen, pasts, changes, rewards, ends = (np.array(column, np.float64) for column in zip(*rows, strict=True))
     size = changes.shape[1]
-    if len(np.unique(decisions[:, :size], axis=0)) < (1.0 - MAX_REPEATED) * len(decisions):
+    if len(np.unique(seen[:, :size], axis=0)) < (1.0 - MAX_REPEATED) * len(seen):
+        return None
+    return _Decisions(seen, pasts[:, :-size], pasts[:, -size:], changes, np.stack([rewards, ends], axis=1))
+
+
+def _start_tells_more(found: _Decisions | None) -> bool:
+    return found is not None and _tells_more(found, found.first)
+
+
+def _last_step_tells_more(found: _Decisions | None) -> bool:
+    if found is None:
         return False
-    results, going = np.stack([rewards, ends], axis=1), ends == 0.0
-    return any(
-        tells_more(decisions, past, results) or tells_more(decisions[going], past[going], changes[going])
-        for past in (pasts[:, :-size], pasts[:, -size:])
-    ) or keeps_moving(decisions[going], (decisions - pasts[:, :-size])[going, :size], changes[going])
+    going, size = found.going, found.changes.shape[1]
+    steps_before = (found.seen - found.before)[going, :size]
+    return _tells_more(found, found.before) or keeps_moving(found.seen[going], steps_before, found.changes[going])
+
+
+def _tells_more(found: _Decisions, past: Array) -> bool:
+    going = found.going
+    return tells_more(found.seen, past, found.results) or tells_more(
+        found.seen[going], past[going], found.changes[going]
+    )
 
 
 def has_few_numbers(spec: EnvSpec) -> bool:

@@ -124,7 +124,7 @@ def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A recurrent core where the game hides something and lasts, or where the past was seen to count.
 
-    A clock where all that is hidden is the time.
+    The step before where that tells what is hidden, and a clock where all that is hidden is the time.
     """
     game = situation.game
     if RECALL in game.spec.observations:
@@ -133,6 +133,8 @@ def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.core", "lstm", "what follows a decision depends on more than is seen")
     elif game.hides and game.decisions.mean >= MEMORY_DECISIONS:
         yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
+    elif game.last_step_counts:
+        yield AutoValue("network.core", {"kind": "stack", "steps": 1}, "the step before tells what is not seen")
     elif game.time_is_hidden and game.decisions.high <= CLOCK_DECISIONS:
         decisions = max(round(game.decisions.high), 1)
         why = f"a game ends after {decisions} decisions of a seat, and no observation shows how many are left"

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[str, dict[str, object], NetworkConfig]] = {
     ),
     "no layers": ("connect_four", {}, NetworkConfig(hidden=())),
     "lstm": ("connect_four", {}, LSTM),
+    "stack": ("connect_four", {}, NetworkConfig(hidden=(16,), core={"kind": "stack", "steps": 2})),
     "clock": ("connect_four", {}, NetworkConfig(hidden=(16,), core={"kind": "clock", "decisions": 4})),
     "two networks with cores": ("connect_four", {}, NetworkConfig(**{**LSTM.__dict__, "value": "separate"})),
     "convolutions": ("connect_four", {}, NetworkConfig(encoder="conv", channels=(4, 4), hidden=(16,))),

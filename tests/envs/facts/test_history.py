@@ -1,4 +1,4 @@
-"""Whether a lone seat's past counts: mazes that must be remembered, against chance and against plain games."""
+"""Whether the past counts: mazes that must be remembered, speeds that are not seen, chance, and plain games."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from pettingzoo import ParallelEnv
 
 from envs.facts.game_facts import GameFacts
 from envs.facts.history import Comparisons
@@ -110,6 +111,52 @@ def filmed_and_drawn() -> Corridor:
     return FilmedCorridor(chance=1.0)
 
 
+class Served(ParallelEnv[str, np.ndarray, int]):
+    """A ball flies from side to side and is served again where it is missed; its speed is not seen."""
+
+    possible_agents = ["left", "right"]  # noqa: RUF012
+    metadata: dict[str, Any] = {"name": "served"}  # noqa: RUF012
+
+    def observation_space(self, agent: str) -> Any:
+        return gymnasium.spaces.Box(-2.0, 2.0, (2,), np.float32)
+
+    def action_space(self, agent: str) -> Any:
+        return gymnasium.spaces.Discrete(3)
+
+    def _serve(self) -> None:
+        self._ball = np.array([0.0, self._rng.uniform(-1, 1)])
+        self._speed = np.array([self._rng.choice([-0.2, 0.2]), self._rng.choice([-0.2, -0.1, 0.1, 0.2])])
+
+    def _seen(self) -> dict[str, np.ndarray]:
+        return {agent: self._ball.astype(np.float32) for agent in self.agents}
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self._rng, self._turns, self.agents = np.random.default_rng(seed), 0, [*self.possible_agents]
+        self._serve()
+        return self._seen(), {agent: {} for agent in self.agents}
+
+    def step(self, actions: dict[str, int]) -> Any:
+        self._turns += 1
+        self._ball += self._speed
+        if abs(self._ball[1]) > 1.0:
+            self._speed[1] = -self._speed[1]
+        if abs(self._ball[0]) >= 1.0:
+            self._serve()
+        seen, agents, is_over = self._seen(), self.agents, self._turns >= 60
+        self.agents = [] if is_over else agents
+        return (
+            seen,
+            dict.fromkeys(agents, 0.0),
+            dict.fromkeys(agents, False),
+            dict.fromkeys(agents, is_over),
+            {agent: {} for agent in agents},
+        )
+
+
+def served() -> Served:
+    return Served()
+
+
 def facts(env_id: str) -> GameFacts:
     admit([env_id] if HERE in env_id else [])
     play = RandomPlay(EnvConfig(env_id), seconds=None)
@@ -127,23 +174,26 @@ def test_the_past_counts_where_it_tells_what_follows(game: str, counts: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("game", "counts"),
+    ("game", "start", "last_step"),
     [
-        ("cart_without_speeds", True),
-        ("pendulum_without_speed", True),
-        ("car_without_speed", True),
-        ("filmed", True),
-        ("filmed_and_shown", False),
-        ("filmed_and_drawn", False),
+        ("cart_without_speeds", False, True),
+        ("pendulum_without_speed", False, True),
+        ("car_without_speed", False, True),
+        ("served", False, True),
+        ("filmed", True, False),
+        ("filmed_and_shown", False, False),
+        ("filmed_and_drawn", False, False),
     ],
 )
-def test_the_past_counts_where_numbers_never_come_twice(game: str, counts: bool) -> None:
-    assert facts(f"{HERE}:{game}").past_counts == counts
+def test_the_past_counts_where_numbers_never_come_twice(game: str, start: bool, last_step: bool) -> None:
+    found = facts(f"{HERE}:{game}")
+    assert (found.past_counts, found.last_step_counts) == (start, last_step)
 
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0"])
 def test_in_plain_games_the_past_does_not_count(name: str) -> None:
-    assert not facts(f"gymnasium:{name}").past_counts
+    found = facts(f"gymnasium:{name}")
+    assert not found.past_counts and not found.last_step_counts
 
 
 def test_noise_alone_is_never_taken_for_memory() -> None:

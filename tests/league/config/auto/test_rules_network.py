@@ -86,6 +86,14 @@ def test_a_lone_seat_remembers_where_its_past_was_seen_to_count() -> None:
     assert [settled(one_seat(past_counts=counts))[0].network.core for counts in (False, True)] == ["none", "lstm"]
 
 
+def test_the_step_before_is_kept_where_it_tells_what_is_not_seen() -> None:
+    stack = {"kind": "stack", "steps": 1}
+    assert settled(one_seat(last_step_counts=True))[0].network.core == stack
+    assert settled(board_game(play="simultaneous", decisions=even(60), last_step_counts=True))[0].network.core == stack
+    # What must be remembered for longer takes more than the step before.
+    assert settled(one_seat(last_step_counts=True, past_counts=True))[0].network.core == "lstm"
+
+
 @pytest.mark.parametrize(
     ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((19, 19, 4), "conv"), ((84, 84, 4), "nature_cnn")]
 )

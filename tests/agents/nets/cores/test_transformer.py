@@ -8,7 +8,7 @@ from torch import Tensor
 
 from agents.nets.blocks import Core
 from agents.nets.config import NetworkConfig
-from agents.nets.transformer_core import build_transformer
+from agents.nets.cores.transformer import build_transformer
 
 ROWS, STEPS, FEATURES, SIZE = 3, 12, 6, 8
 

@@ -1,0 +1,1 @@
+"""Cores: memory between the decisions of an episode."""
