@@ -10,8 +10,8 @@ the control, and an exploiter. The exploiter starts from random weights and has 
 are judged by returns. Every export is judged, and uniform play beside them.
 
 Run folders and figures are kept under the digest of the rules that made them: finished runs are used again,
-interrupted ones resumed, and figures of other rules never shown. `--set`, `--games`, `--seeds`, `--budgets` and
-`--populations` choose a part; bounds that lack a run are not met. With `--stored` nothing is trained.
+interrupted ones resumed, and figures of other rules only shown by `--rules`. `--set`, `--games`, `--seeds`,
+`--budgets` and `--populations` choose a part; bounds that lack a run are not met. With `--stored` nothing is trained.
 """
 
 from __future__ import annotations
@@ -113,20 +113,28 @@ def report_of(
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     evaluation = Evaluation(options.matches, options.evaluation_seed)
-    digest = options.rules or rules_digest()
-    runs, results = options.runs.resolve() / digest, options.results.resolve() / digest
-    place = Place(runs, results, tuple(options.settings))
+    digests = options.rules or (rules_digest(),)
+    places = [
+        Place(options.runs.resolve() / digest, options.results.resolve() / digest, tuple(options.settings))
+        for digest in digests
+    ]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers, which start later
-    print(f"rules {digest}", flush=True)
+    print(f"rules {', '.join(digests)}", flush=True)
     failures = []
     if not options.stored:
-        failures = find_all(jobs_of(options), place, evaluation, workers=options.jobs)
+        failures = find_all(jobs_of(options), places[0], evaluation, workers=options.jobs)
     known = SETS[options.set]
     budgets = sorted({*required.BUDGETS, required.LONG_BUDGET, *options.budgets})
-    figures, uniform = known_figures(place, evaluation, known, budgets=budgets)
+    figures: Figures = {}
+    uniform: dict[str, dict[str, float]] = {}
+    for place in reversed(places):  # of a run that several have, that of the first counts
+        found, references = known_figures(place, evaluation, known, budgets=budgets)
+        figures.update(found)
+        uniform.update({name: one for name, one in references.items() if one or name not in uniform})
     report = report_of(figures, uniform, known, budgets=budgets)
     if options.readme is not None:
-        table.write_into(options.readme, table.tables(figures, uniform, known, budgets=budgets, rules=digest))
+        named = ", ".join(digests)
+        table.write_into(options.readme, table.tables(figures, uniform, known, budgets=budgets, rules=named))
     report.print(sys.stdout, as_json=options.json)
     for failure in failures:
         print(failure, file=sys.stderr)
@@ -153,7 +161,11 @@ def _parser() -> argparse.ArgumentParser:
         "-s", "--settings", action="append", default=[], help="key=value for every run, for trials: needs a --results"
     )
     parser.add_argument("--stored", action="store_true", help="train nothing: what is missing is said to be")
-    parser.add_argument("--rules", help="digest of the rules whose figures are shown (default: today's)")
+    parser.add_argument(
+        "--rules",
+        type=lambda text: tuple(text.split(",")),
+        help="digests of the rules whose figures are shown, the preferred first (default: today's)",
+    )
     parser.add_argument("--readme", type=Path, help="write the tables into this file, between their marks")
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
     return parser
