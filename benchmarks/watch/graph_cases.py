@@ -50,6 +50,7 @@ CASES: dict[str, tuple[EnvSpec, NetworkConfig]] = {
     "dict": (NUMBERED, replace(SMALL, encoder="dict")),
     "clock": (NUMBERED, replace(SMALL, core="clock")),
     "lstm": (NUMBERED, replace(SMALL, core="lstm")),
+    "stack": (NUMBERED, replace(SMALL, core={"kind": "stack", "steps": 2})),
     "stacked_lstm": (NUMBERED, replace(SMALL, core="lstm", core_layers=3, activation="elu")),
     "transformer": (NUMBERED, replace(SMALL, core="transformer")),
     "deep_transformer": (NUMBERED, replace(SMALL, core="transformer", core_layers=2, core_context=9)),

@@ -73,6 +73,9 @@ class PastRegression:
         if not self._looks or all(len(rows) >= self._most for rows in self._rows):
             return
         seen, done = numbers_of(turn), self._action_numbers(actions)
+        if not np.isfinite(seen).all():
+            self._looks = False
+            return
         for slot, place in enumerate(_places(turn)):
             self._first.setdefault(place, seen[slot])
             self._now[place] = seen[slot], np.concatenate([seen[slot], done[slot]])
@@ -82,6 +85,9 @@ class PastRegression:
         if not self._now:
             return
         after, slots = numbers_of(turn), {place: slot for slot, place in enumerate(_places(turn))}
+        if not np.isfinite(after).all():
+            self._looks = False
+            return
         cut_off = turn.truncated if turn.aborted is None else turn.truncated | turn.aborted
         for place, (seen, decision) in self._now.items():
             game, seat = place

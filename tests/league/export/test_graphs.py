@@ -15,6 +15,7 @@ from agents.nets.network import Network, build_network
 from agents.nets.registry import CORES, ENCODERS, HEADS
 from agents.nets.seat_groups import SeatGroupNetworks
 from benchmarks.watch.graph_cases import CASES
+from envs.component_choice import kind_of
 from envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.export import graphs
@@ -34,7 +35,7 @@ def built(name: str) -> tuple[EnvSpec, Network]:
 def test_every_part_of_the_registries_is_in_the_cases() -> None:
     configs = [config for _, config in CASES.values()]
     assert {config.encoder for config in configs} == set(ENCODERS)
-    assert {config.core for config in configs} == {*CORES, "none"}
+    assert {kind_of(config.core) for config in configs} == {*CORES, "none"}
     used = {spec.actions.kind if config.head == "auto" else str(config.head) for spec, config in CASES.values()}
     assert used == set(HEADS)
 
