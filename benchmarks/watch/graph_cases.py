@@ -48,7 +48,7 @@ CASES: dict[str, tuple[EnvSpec, NetworkConfig]] = {
     "nature_cnn": (NUMBERED, replace(SMALL, encoder="nature_cnn")),
     "entities": (NUMBERED, replace(SMALL, encoder="entities")),
     "dict": (NUMBERED, replace(SMALL, encoder="dict")),
-    "clock": (NUMBERED, replace(SMALL, core="clock")),
+    "clock": (NUMBERED, replace(SMALL, core={"kind": "clock", "decisions": 4})),
     "lstm": (NUMBERED, replace(SMALL, core="lstm")),
     "stack": (NUMBERED, replace(SMALL, core={"kind": "stack", "steps": 2})),
     "stacked_lstm": (NUMBERED, replace(SMALL, core="lstm", core_layers=3, activation="elu")),

@@ -21,7 +21,9 @@ import msgspec
 import numpy as np
 
 from agents.nets.config import NetworkConfig
-from agents.nets.registry import CORES, ENCODERS
+from agents.nets.cores.stack import StackConfig
+from agents.nets.registry import ENCODERS
+from envs.component_choice import given_options, kind_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
 from league.errors import CorruptSnapshot, StorageError
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy, FrozenFolder, read_snapshot_folder
@@ -330,19 +332,22 @@ def min_numbers(facts: StoredSpec, network: Mapping[str, object]) -> int:
     """
     config, actions = msgspec.convert(network, NetworkConfig), facts.actions
     bounds = [actions.num_actions, sum(actions.nvec), math.prod(actions.shape), config.core_layers, config.core_context]
-    if config.encoder in ENCODERS:
+    encoder, core = kind_of(config.encoder), kind_of(config.core)
+    if encoder in ENCODERS:
         bounds += [one * other for one, other in pairwise(config.hidden)]
-    if config.encoder == "mlp":
+    if encoder == "mlp":
         inputs = sum(math.prod(facts.observations[name].shape) for name in facts.observations)
         seen = inputs - sum(math.prod(facts.observations[name].shape) for name in facts.value_fields)
         bounds.append(seen * config.hidden[0] if config.hidden and not facts.seat_groups else 0)
-    if config.encoder in ("conv", "impala_resnet"):
+    if encoder in ("conv", "impala_resnet"):
         bounds += [9 * one * other for one, other in pairwise(config.channels)]
-    if config.encoder in ("dict", "entities"):
+    if encoder in ("dict", "entities"):
         bounds += [config.entity_size**2, config.entity_layers]
-    if config.core in CORES:
+    if core in ("lstm", "transformer"):
         bounds.append(config.core_size**2)
-    if config.head == "autoregressive":
+    if core == "stack":
+        bounds.append(msgspec.convert(given_options(config.core), StackConfig).steps)
+    if kind_of(config.head) == "autoregressive":
         bounds += [config.head_size**2, config.head_size * config.pointer_size if any(actions.points_at) else 0]
     return max(bounds)
 

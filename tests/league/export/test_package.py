@@ -199,6 +199,10 @@ def _wide_memory(plain: dict[str, Any]) -> None:
     plain["members"][0]["snapshot"]["network"]["core_size"] = 65536
 
 
+def _long_stack(plain: dict[str, Any]) -> None:
+    plain["members"][0]["snapshot"]["network"]["core"] = {"kind": "stack", "steps": 1 << 40}
+
+
 def _wide_input(plain: dict[str, Any]) -> None:
     plain["game"]["facts"]["observations"]["board"]["shape"] = [1 << 22]
 
@@ -229,7 +233,7 @@ def test_a_hostile_manifest_is_refused(copied: Path, change: Callable[[dict[str,
         verify_package(copied)
 
 
-@pytest.mark.parametrize("change", [_wide_network, _wide_memory, _wide_input, _many_actions])
+@pytest.mark.parametrize("change", [_wide_network, _wide_memory, _long_stack, _wide_input, _many_actions])
 def test_a_network_larger_than_its_weights_is_refused_before_it_is_made(
     copied: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
