@@ -16,7 +16,7 @@ import numpy as np
 from envs.adapters.external import ExternalEnv
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv
-from envs.adapters.spaces import mask_of
+from envs.adapters.spaces import action_code, flat_mask, mask_of
 from envs.protocol import EnvError
 
 Clock = Callable[[], float]
@@ -178,8 +178,11 @@ class GymnasiumLoop:
 
 
 def _draw(space: Any, mask: Any, rng: np.random.Generator) -> Any:
-    """A random action; legal where a mask of numbered actions is given."""
-    if mask is not None and hasattr(space, "n"):
-        return int(space.start + rng.choice(np.flatnonzero(mask)))
+    """A random action, legal where there is a mask."""
+    if mask is not None:
+        code = action_code(space, env_id="bare")
+        ends = np.cumsum(code.spec.nvec or (code.spec.num_actions,))[:-1]
+        drawn = [rng.choice(np.flatnonzero(part)) for part in np.split(flat_mask(mask, code), ends)]
+        return code.decode(np.array(drawn) if code.spec.nvec else drawn[0])
     space.seed(int(rng.integers(2**31)))
     return space.sample()

@@ -71,7 +71,7 @@ class SeatForm:
         """
         own: NDArray[np.generic] | bool = True
         if mask is not None:
-            own = flat_mask(mask, self.code.spec)
+            own = flat_mask(mask, self.code)
             if own.shape != self.mask_entries.shape:
                 raise ValueError(f"action_mask has shape {own.shape}, expected ({self.mask_entries.size},)")
             if not self.pads_mask:

@@ -156,22 +156,35 @@ def from_unit(code: ActionCode) -> ActionCode:
     return replace(code, spec=replace(code.spec, low=-1.0, high=1.0), scale=scale, shift=shift)
 
 
-def flat_mask(mask: Any, actions: ActionSpec) -> NDArray[np.generic]:
+def flat_mask(mask: Any, code: ActionCode) -> NDArray[np.generic]:
     """A mask as one array [A].
 
-    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side. For
-    a Dict of choices a mapping of the same keys will do.
+    For sub-actions it may be the form that the `sample` of their space takes, one array for each by place or by key, or
+    these side by side.
 
     Raises:
       ValueError: the arrays are not one for each sub-action, or differ in their number of choices.
     """
-    if actions.kind != "multi_categorical":
+    if code.spec.kind != "multi_categorical":
         return np.asarray(mask)
-    parts = [np.asarray(part).ravel() for part in (mask.values() if isinstance(mask, Mapping) else mask)]
+    parts = [np.asarray(part).ravel() for part in _mask_parts(mask, code)]
     sizes = tuple(part.size for part in parts)
-    if sizes != actions.nvec and sizes != (1,) * actions.num_actions:
-        raise ValueError(f"action_mask has sub-actions of {sizes} choices, the actions have {actions.nvec}")
+    if sizes != code.spec.nvec and sizes != (1,) * code.spec.num_actions:
+        raise ValueError(f"action_mask has sub-actions of {sizes} choices, the actions have {code.spec.nvec}")
     return np.concatenate(parts)
+
+
+def _mask_parts(mask: Any, code: ActionCode) -> list[Any]:
+    """The masks of single sub-actions in their order, or the entries of one array."""
+    if isinstance(mask, Mapping):
+        absent = [part.key for part in code.parts if part.key not in mask]
+        if absent or not code.parts:
+            raise ValueError(f"action_mask has the keys {', '.join(map(str, mask))}, and none for {absent or 'these'}")
+        mask = [mask[part.key] for part in code.parts]
+    if not code.parts or len(mask) != len(code.parts):
+        return [mask] if code.spec.kind == "categorical" else list(mask)
+    pairs = zip(code.parts, mask, strict=True)
+    return [piece for part, own in pairs for piece in _mask_parts(own, part.code)]
 
 
 def mask_of(observation: Any, infos: Mapping[str, Any] | None) -> Any:

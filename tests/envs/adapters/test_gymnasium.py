@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -12,9 +12,10 @@ import pytest
 from gymnasium import spaces
 from gymnasium.envs.classic_control import CartPoleEnv
 
+from envs.adapters.bare import bare_rate
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.gymnasium_arrays import ArrayEnv
-from envs.adapters.spaces import action_code
+from envs.adapters.spaces import action_code, flat_mask
 from envs.bots import RandomBot
 from envs.conformance import check_env
 from envs.counting_games import SimultaneousProbe
@@ -207,6 +208,20 @@ def test_unsupported_actions_are_one_sentence(space: Any, words: str) -> None:
         GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
 
 
+def recording(space: Any) -> type[RawSingleProbe]:
+    """A game that keeps the last action, which must be one of the space."""
+
+    class Game(RawSingleProbe):
+        action_space = space
+
+        def step(self, action: Any) -> Any:
+            assert space.contains(action), action
+            self.got = action
+            return super().step(0)
+
+    return Game
+
+
 INT_BOX = spaces.Box(np.array([0, 2]), np.array([1, 4]), dtype=np.int64)
 
 
@@ -225,15 +240,7 @@ INT_BOX = spaces.Box(np.array([0, 2]), np.array([1, 4]), dtype=np.int64)
     ],
 )
 def test_composite_choices_are_sub_actions(space: Any, nvec: tuple[int, ...], chosen: list[int], taken: Any) -> None:
-    class Game(RawSingleProbe):
-        action_space = space
-
-        def step(self, action: Any) -> Any:
-            assert space.contains(action), action
-            self.got = action
-            return super().step(0)
-
-    env = GymnasiumEnv.of(Game, env_id="x", num_envs=1)
+    env = GymnasiumEnv.of(recording(space), env_id="x", num_envs=1)
     assert env.spec.actions.nvec == nvec
     env.reset(0)
     env.step(np.array([chosen]))
@@ -243,30 +250,48 @@ def test_composite_choices_are_sub_actions(space: Any, nvec: tuple[int, ...], ch
 def test_composite_boxes_are_one_flat_box() -> None:
     space = spaces.Dict({"push": spaces.Box(0.0, 10.0, (2, 1), np.float64), "turn": spaces.Box(-1.0, 1.0, (1,))})
 
-    class Game(RawSingleProbe):
-        action_space = space
-
-        def step(self, action: Any) -> Any:
-            assert space.contains(action), action
-            self.got = action
-            return super().step(0)
-
-    env = GymnasiumEnv.of(Game, env_id="x", num_envs=1)
+    env = GymnasiumEnv.of(recording(space), env_id="x", num_envs=1)
     assert (env.spec.actions.kind, env.spec.actions.shape) == ("box", (3,))
     env.reset(0)
     env.step(np.array([[-1.0, 0.5, 0.25]], np.float32))
     np.testing.assert_equal(env._games[0].got, {"push": np.array([[0.0], [7.5]]), "turn": np.float32([0.25])})
 
 
-def test_masks_of_composite_choices_come_by_key() -> None:
-    class Game(RawSingleProbe):
-        action_space = spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Discrete(3)})
+def test_masks_of_composite_choices_come_by_key_or_place() -> None:
+    pair = spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(1)])
+    space = spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Discrete(3), "c": pair})
+    code = action_code(space, env_id="x")
+    wanted = [1, 0, 0, 1, 1, 0, 1, 1, 0]
+    a, b, c = np.array([1, 0]), np.array([0, 1, 1]), (np.array([0, 1]), (np.array([1, 0]),))
+    for mask in ({"c": c, "b": b, "a": a}, (a, b, c), wanted):
+        assert flat_mask(mask, code).tolist() == wanted
+    with pytest.raises(ValueError, match=r"action_mask has the keys a, b, and none for \['c'\]"):
+        flat_mask({"a": a, "b": b}, code)
+    with pytest.raises(ValueError, match="action_mask has sub-actions of"):
+        flat_mask((a, b, (a, (a, a))), code)
 
-        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict, dict]:
-            return super().reset(seed=seed)[0], {"action_mask": {"a": np.array([1, 0]), "b": np.array([0, 1, 1])}}
 
-    turn = GymnasiumEnv.of(Game, env_id="x", num_envs=1).reset(0)
-    assert turn.action_mask is not None and turn.action_mask.tolist() == [[True, False, False, True, True]]
+class Masked(RawSingleProbe):
+    """Shows what is legal of several choices, and takes nothing else."""
+
+    action_space = spaces.Dict({"b": spaces.Discrete(3, start=1), "a": spaces.Discrete(2)})
+    legal: ClassVar[dict[str, Any]] = {"b": np.array([0, 1, 1]), "a": np.array([1, 0])}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict, dict]:
+        return super().reset(seed=seed)[0], {"action_mask": self.legal}
+
+    def step(self, action: Any) -> Any:
+        assert action["b"] >= 2 and action["a"] == 0
+        return *super().step(0)[:4], {"action_mask": self.legal}
+
+
+def test_masked_choices_are_legal_by_the_adapter_and_in_the_bare_loop() -> None:
+    env = GymnasiumEnv.of(Masked, env_id="x", num_envs=2)
+    bot, turn = RandomBot(seed=0), env.reset(0)
+    for _ in range(20):
+        turn = env.step(bot.act(env, turn, np.arange(2)))
+    rate = bare_rate(GymnasiumEnv.of(Masked, env_id="x", num_envs=1), seconds=0.01)
+    assert rate is not None and rate > 0
 
 
 def test_a_number_without_axes_is_an_observation() -> None:
