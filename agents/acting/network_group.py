@@ -49,17 +49,8 @@ SHARED = (
     ),
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
     *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
-    *(
-        LSTMCore,
-        StackCore,
-        TwinInput,
-        TwinLayer,
-        TwinCore,
-        TwinHeads,
-        HeadsBlock,
-        CategoricalHead,
-        MultiCategoricalHead,
-    ),
+    *(LSTMCore, StackCore, TwinInput, TwinLayer, TwinCore, TwinHeads),
+    *(HeadsBlock, CategoricalHead, MultiCategoricalHead),
 )
 """Modules without parameters of their own that treat every row alike and keep rows first: they run once for all."""
 

@@ -159,8 +159,7 @@ def from_unit(code: ActionCode) -> ActionCode:
 def flat_mask(mask: Any, code: ActionCode) -> NDArray[np.generic]:
     """A mask as one array [A].
 
-    For sub-actions it may be the form that the `sample` of their space takes, one array for each by place or by key, or
-    these side by side.
+    For sub-actions it may be the form that `sample` of their space takes, by place or by key, or all side by side.
 
     Raises:
       ValueError: the arrays are not one for each sub-action, or differ in their number of choices.

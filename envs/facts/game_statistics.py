@@ -145,6 +145,7 @@ class GameStatistics:
         values = np.unique(returns.round(RETURN_DIGITS) + 0.0)  # without the second zero, -0.0
         spreads = tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else ()
         enough = self.num_episodes >= ENOUGH_EPISODES
+        start_counts, last_step_counts = self._past.found()
         roles, why = self._roles.groups([one.size for one in spreads] if enough else [])
         return GameFacts(
             spec=spec,
@@ -172,8 +173,8 @@ class GameStatistics:
             sizes=self._sizes.sizes(),
             surprises=self._surprises,
             shared_views=shared_views,
-            past_counts=self._past.start_counts or (self._history is not None and self._history.past_counts),
-            last_step_counts=self._past.last_step_counts,
+            past_counts=start_counts or (self._history is not None and self._history.past_counts),
+            last_step_counts=last_step_counts,
             time_is_hidden=self._time.is_hidden(self._turns),
             endings=self._endings(),
             has_tree=has_tree,

@@ -47,9 +47,3 @@ def _usual(steps: Array) -> NDArray[np.bool_]:
     """bool [R], True where a number [R] made a usual step."""
     sizes = np.abs(steps)
     return np.asarray(sizes <= np.quantile(sizes, USUAL_SHARE) + ROUNDING)
-
-
-def scaled(steps: Array) -> Array:
-    """Steps [R, D] at the same scale, constant ones left out."""
-    varied = steps[:, np.ptp(steps, axis=0) > ROUNDING]
-    return np.asarray((varied - varied.mean(axis=0)) / varied.std(axis=0))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.hidden_speed import moving_numbers, scaled
+from envs.facts.hidden_speed import moving_numbers
 from envs.protocol import EnvSpec, Turn
 
 MAX_NUMBERS, MAX_ACTIONS = 64, 64
@@ -103,15 +103,13 @@ class PastRegression:
                 self._first.pop((game, seat), None)
                 self._before.pop((game, seat), None)
 
-    @property
-    def start_counts(self) -> bool:
-        """True if the start of an episode tells what the observation does not."""
-        return any(_start_tells_more(_columns(rows)) for rows in self._rows if len(rows) >= MIN_ROWS)
-
-    @property
-    def last_step_counts(self) -> bool:
-        """True if the step before tells what the observation does not, as a speed that is not seen."""
-        return any(_last_step_tells_more(_columns(rows)) for rows in self._rows if len(rows) >= MIN_ROWS)
+    def found(self) -> tuple[bool, bool]:
+        """Two flags: the start of an episode tells what the observation does not; the step before does."""
+        kinds = [decisions for rows in self._rows if (decisions := _decisions_of(rows)) is not None]
+        return (
+            any(_tells_more(decisions, decisions.first) for decisions in kinds),
+            any(_tells_more(decisions, decisions.before) or _keeps_moving(decisions) for decisions in kinds),
+        )
 
     def _action_numbers(self, actions: NDArray[np.generic]) -> Array:
         """float64 [N, ...]: numbered actions one-hot, others as they are."""
@@ -146,8 +144,10 @@ class _Decisions:
         return np.asarray(self.results[:, 1] == 0.0)
 
 
-def _columns(rows: Sequence[Row]) -> _Decisions | None:
-    """The rows as arrays; None where numbers come again and again, which `history` compares as they are."""
+def _decisions_of(rows: Sequence[Row]) -> _Decisions | None:
+    """The rows as arrays; None for too few, or where numbers come again and again, which `history` compares."""
+    if len(rows) < MIN_ROWS:
+        return None
     seen, pasts, changes, rewards, ends = (np.array(column, np.float64) for column in zip(*rows, strict=True))
     size = changes.shape[1]
     if len(np.unique(seen[:, :size], axis=0)) < (1.0 - MAX_REPEATED) * len(seen):
@@ -155,23 +155,17 @@ def _columns(rows: Sequence[Row]) -> _Decisions | None:
     return _Decisions(seen, pasts[:, :-size], pasts[:, -size:], changes, np.stack([rewards, ends], axis=1))
 
 
-def _start_tells_more(found: _Decisions | None) -> bool:
-    return found is not None and _tells_more(found, found.first)
-
-
-def _last_step_tells_more(found: _Decisions | None) -> bool:
-    if found is None:
-        return False
-    going, size = found.going, found.changes.shape[1]
-    steps_before = (found.seen - found.before)[going, :size]
-    return _tells_more(found, found.before) or keeps_moving(found.seen[going], steps_before, found.changes[going])
-
-
 def _tells_more(found: _Decisions, past: Array) -> bool:
     going = found.going
     return tells_more(found.seen, past, found.results) or tells_more(
         found.seen[going], past[going], found.changes[going]
     )
+
+
+def _keeps_moving(found: _Decisions) -> bool:
+    going, size = found.going, found.changes.shape[1]
+    steps_before = (found.seen - found.before)[going, :size]
+    return keeps_moving(found.seen[going], steps_before, found.changes[going])
 
 
 def has_few_numbers(spec: EnvSpec) -> bool:
@@ -238,11 +232,16 @@ def numbers_of(turn: Turn) -> Array:
 
 def random_features(numbers: Array, rng: np.random.Generator) -> Array:
     """[R, F]: 1, the varied numbers at the same scale, and cosines along random directions."""
+    alike = scaled(numbers)
+    directions = rng.normal(size=(alike.shape[1], NUM_FEATURES)) / max(alike.shape[1], 1) ** 0.5
+    cosines = np.cos(alike @ directions + rng.uniform(0.0, 2.0 * np.pi, NUM_FEATURES))
+    return np.concatenate([np.ones((len(alike), 1)), alike, cosines], axis=1)
+
+
+def scaled(numbers: Array) -> Array:
+    """[R, ...]: the varied numbers, less their means and by their deviations."""
     varied = numbers[:, np.ptp(numbers, axis=0) > 0]
-    scaled = (varied - varied.mean(axis=0)) / varied.std(axis=0)
-    directions = rng.normal(size=(scaled.shape[1], NUM_FEATURES)) / max(scaled.shape[1], 1) ** 0.5
-    cosines = np.cos(scaled @ directions + rng.uniform(0.0, 2.0 * np.pi, NUM_FEATURES))
-    return np.concatenate([np.ones((len(scaled), 1)), scaled, cosines], axis=1)
+    return np.asarray((varied - varied.mean(axis=0)) / varied.std(axis=0))
 
 
 def held_out_errors(features: Array, follows: Array, half: int) -> Array:

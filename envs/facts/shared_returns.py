@@ -56,7 +56,7 @@ def seats_with_one_interest(returns: Array, turns: Sequence[int]) -> tuple[tuple
     varied = [seat for seat in range(returns.shape[1]) if np.ptp(ranks[:, seat]) > 0]
     groups: list[list[int]] = []
     for seat in varied:
-        group = next((one for one in groups if all(_correlation(ranks, seat, other) for other in one)), None)
+        group = next((one for one in groups if all(_rise_together(ranks, seat, other) for other in one)), None)
         if group is None:
             groups.append([seat])
         else:
@@ -84,7 +84,7 @@ def _is_evidence(returns: Array) -> bool:
     return len(returns) >= ENOUGH_EPISODES or len(np.unique(returns)) >= ENOUGH_VALUES
 
 
-def _correlation(ranks: Array, seat: int, other: int) -> bool:
+def _rise_together(ranks: Array, seat: int, other: int) -> bool:
     """True if the ranks of two seats rise and fall together."""
     return float(np.corrcoef(ranks[:, seat], ranks[:, other])[0, 1]) >= MIN_CORRELATION
 
