@@ -21,7 +21,6 @@ import msgspec
 import numpy as np
 
 from agents.nets.config import NetworkConfig
-from agents.nets.cores.stack import StackConfig
 from agents.nets.registry import ENCODERS
 from envs.component_choice import given_options, kind_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
@@ -346,7 +345,7 @@ def min_numbers(facts: StoredSpec, network: Mapping[str, object]) -> int:
     if core in ("lstm", "transformer"):
         bounds.append(config.core_size**2)
     if core == "stack":
-        bounds.append(msgspec.convert(given_options(config.core), StackConfig).steps)
+        bounds.append(msgspec.convert(given_options(config.core).get("steps", 1), int))
     if kind_of(config.head) == "autoregressive":
         bounds += [config.head_size**2, config.head_size * config.pointer_size if any(actions.points_at) else 0]
     return max(bounds)
