@@ -9,7 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
-    [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")), *(ROOT / "docs").glob("*.md")]
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")),
+        *(ROOT / "benchmarks" / "figures").glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+    ]
 )
 GENERATED = ("configuration.md", "commands.md")
 WRITTEN = [path for path in PAGES if path.name not in GENERATED]

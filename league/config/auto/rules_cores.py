@@ -17,7 +17,7 @@ MARGIN = 5.0
 """Actor hosts over those that the learner keeps up with by the estimate: nominal costs of learning are up to so many
 times too high beside the measured ones of a game. More hosts than needed cost memory and policy lag, and no time."""
 HOST_MIB = 250.0
-"""Memory of a host beside its games, see benchmarks/README.md."""
+"""Memory of a host beside its games, see benchmarks/figures/throughput.md."""
 MEMORY_SHARE = 0.5
 """Of this machine's memory: all hosts of a run."""
 

@@ -70,7 +70,8 @@ def _past(situation: Situation) -> tuple[float, str]:
 
     Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
     met where it brings more. In poker and goofspiel a fourth of the games or more did harm. Where all decide once, half
-    of them left exports a fourth to a half more exploitable than a tenth did, see benchmarks/README.md.
+    of them left exports a fourth to a half more exploitable than a tenth did. The trials stand in
+    benchmarks/figures/choosing-defaults.md.
     """
     game = situation.game
     if game.is_simultaneous or game.hides:
