@@ -6,6 +6,7 @@ Shape letters: N games, S seats, K slots, A actions.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from envs import calls
 from envs.bots import Copyable, RandomBot
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
+from envs.protocol import MAX_REWARD, OBSERVATION_DTYPES, BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
 from envs.registry import make
 from envs.return_range import check_returns, returns_text
 from envs.spec_facts import spec_facts
@@ -115,10 +116,12 @@ def check_turn(spec: EnvSpec, turn: Turn, *, num_envs: int) -> Iterator[tuple[st
         if array.shape != shape or array.dtype != dtype:
             yield f"{name} fits", f"{name} is {array.dtype} {array.shape}, expected {np.dtype(dtype).name} {shape}"
             return
-    for name, values in (("rewards", turn.rewards), ("returns", turn.returns)):
+    for name, values, largest in (("rewards", turn.rewards, MAX_REWARD), ("returns", turn.returns, math.inf)):
         if not np.isfinite(values).all():
             game, seat = np.argwhere(~np.isfinite(values))[0]
             yield f"{name} are finite", f"{name}[{game}, {seat}] is {values[game, seat]}; give a finite number"
+        elif np.abs(values).max(initial=0.0) > largest:
+            yield f"{name} are bounded", f"one of the {name} is beyond {largest:g}; divide all of them"
     if (turn.terminated & turn.truncated).any():
         yield "terminated or truncated", "an episode is both; one that ended by the rules is terminated only"
     if turn.returns[~turn.ended].any():
@@ -134,6 +137,9 @@ def _check_obs(
         return
     for name, array_spec in spec.observations.items():
         array, shape = obs[name], (rows, *array_spec.shape)
+        if array_spec.dtype not in OBSERVATION_DTYPES:
+            known = ", ".join(sorted(OBSERVATION_DTYPES))
+            yield "fields have a dtype that travels", f"{name!r} is {array_spec.dtype} in the spec; use one of {known}"
         if array.shape != shape or array.dtype != array_spec.dtype:
             yield (
                 f"{what} fits the spec",

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+ROUNDING = 1e-6
+"""Share of a return within which it is not known: float32 sums of rewards are exact to a tenth of it."""
+
 Placements = tuple[tuple[tuple[int, ...], int], ...]
 """(ranks, games) each: ranks [K] is the number of sides placed before each side."""
 
@@ -38,6 +41,18 @@ def has_placements(teams: Sequence[int]) -> bool:
       teams: [S] team of each seat.
     """
     return len(teams) > 2 and is_competitive(teams)
+
+
+def comparable(returns: NDArray[np.floating], *, scale: NDArray[np.floating] | None = None) -> NDArray[np.float64]:
+    """Returns of sides in whole steps of a millionth, so that sums which differ by rounding alone are equal.
+
+    Args:
+      returns: [..., K] of the sides of a game.
+      scale: [...] what a step is a millionth of; the largest of the game's returns if None.
+    """
+    largest = np.abs(returns).max(axis=-1) if scale is None else scale
+    step = np.where(largest > 0, largest * ROUNDING, 1.0)
+    return np.rint(returns / step[..., None])
 
 
 def ranks_of(scores: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -13,6 +13,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_REWARD = 1e15
+"""Largest magnitude of a reward: the sum of a million squares still fits float32."""
+OBSERVATION_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+"""Those that an observation field may have: torch computes with them, and they travel."""
+MAX_OBSERVATION_FIELDS = 1_000
+
 
 class EnvError(Exception):
     """An environment broke its contract or raised; the message names the env, the call and the remedy."""

@@ -73,10 +73,11 @@ def own_teams(teams: object, seats: Sequence[str]) -> tuple[int, ...] | None:
     None if it gives no team to each seat.
     """
     if isinstance(teams, Mapping):
-        if set(map(str, teams)) != set(seats):
+        by_name = {str(seat): team for seat, team in teams.items()}
+        if set(by_name) != set(seats):
             return None
-        numbers = {team: number for number, team in enumerate(dict.fromkeys(teams.values()))}
-        return tuple(numbers[teams[seat]] for seat in seats)
+        numbers = {team: number for number, team in enumerate(dict.fromkeys(by_name.values()))}
+        return tuple(numbers[by_name[seat]] for seat in seats)
     if not isinstance(teams, list | tuple) or not all(isinstance(team, list | tuple) for team in teams):
         return None
     number_of = {str(seat): number for number, team in enumerate(teams) for seat in team}
@@ -85,8 +86,8 @@ def own_teams(teams: object, seats: Sequence[str]) -> tuple[int, ...] | None:
     return tuple(number_of[seat] for seat in seats)
 
 
-def suggested_teams(spec: EnvSpec) -> tuple[str, ...]:
-    """Patterns for `env.teams` by the prefixes of seat names; empty if they suggest none.
+def suggested_teams(spec: EnvSpec) -> tuple[tuple[str, ...], ...]:
+    """Teams for `env.teams` by the prefixes of seat names, by a pattern or by names; empty if they suggest none.
 
     Only where no team is declared: two prefixes or more, one of them of several seats.
     """
@@ -96,7 +97,19 @@ def suggested_teams(spec: EnvSpec) -> tuple[str, ...]:
     kinds = dict.fromkeys(prefixes)
     if not 1 < len(kinds) < spec.num_seats or any(one.startswith(two) for two, one in pairwise(sorted(kinds))):
         return ()
-    return tuple(f"{prefix}_*" for prefix in kinds)
+    members = {
+        kind: tuple(name for name, own in zip(spec.seat_names, prefixes, strict=True) if own == kind) for kind in kinds
+    }
+    return tuple(_pattern_of(prefix, own, spec.seat_names) for prefix, own in members.items())
+
+
+def _pattern_of(prefix: str, members: tuple[str, ...], seats: Sequence[str]) -> tuple[str, ...]:
+    """One pattern that only these seats match, else their names."""
+    patterns = (f"{prefix}_*", f"{prefix}-*", f"{prefix}*") if len(members) > 1 else ()
+    for pattern in patterns:
+        if tuple(seat for seat in seats if fnmatchcase(seat, pattern)) == members:
+            return (pattern,)
+    return members
 
 
 def listed(names: Sequence[str]) -> str:
@@ -112,7 +125,10 @@ def _sides(
     found: dict[str, str] = {}
     for name, wanted in patterns.items():
         for pattern in wanted:
-            matches = [seat for seat in seats if fnmatchcase(seat, pattern)]
+            # a name itself may hold what a pattern reads as its own signs
+            matches = [seat for seat in seats if seat == pattern] or [
+                seat for seat in seats if fnmatchcase(seat, pattern)
+            ]
             if not matches:
                 raise EnvError(f"{env_id}: {key}: {pattern!r} matches no seat; the seats are {listed(seats)}")
             for seat in matches:

@@ -11,9 +11,9 @@ from envs.seat_plan import MAX_NAMES, listed, suggested_teams
 def spec_facts(spec: EnvSpec) -> Iterator[tuple[str, str]]:
     """Yields (name, text) for every fact of a game that its spec tells."""
     yield "seats", f"{spec.num_seats}: {listed(_seat_names(spec))}{_sides(spec)}"
-    patterns = suggested_teams(spec)
-    if patterns:
-        teams = ", ".join(f"[{pattern}]" for pattern in patterns)
+    suggested = suggested_teams(spec)
+    if suggested:
+        teams = ", ".join(f"[{', '.join(patterns)}]" for patterns in suggested)
         yield "teams", f"none are declared; the names of the seats suggest env.teams: [{teams}]"
     for group in spec.seat_groups:
         own = ", ".join(f"{name} {list(array.shape)}" for name, array in group.observations.items())

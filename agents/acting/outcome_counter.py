@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.placements import Placements, has_placements, ranks_of
+from envs.placements import Placements, comparable, has_placements, ranks_of
 
 INITIAL_RANKINGS = 256
 """Rows of the table of rankings at the start."""
@@ -91,7 +91,7 @@ class OutcomeCounter:
         self._counts[GAMES] += np.bincount(indices, minlength=size)
         self._counts[DECISIONS] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
         self._counts[TRUNCATED] += np.bincount(indices[truncated], minlength=size)
-        team_returns = returns.astype(np.float64) @ self._is_member
+        team_returns = comparable(returns.astype(np.float64) @ self._is_member, scale=np.abs(returns).max(axis=1))
         margins = team_returns[:, :, None] - team_returns[:, None, :]
         np.add.at(self._wins, places, margins > 0)
         np.add.at(self._draws, places, (margins == 0) & ~np.eye(self._is_member.shape[1], dtype=np.bool_))

@@ -184,10 +184,15 @@ class NetworkPolicy:
         filled = fill_blocks(slots)
         whole = count == len(filled) == len(turn.env_index)
         obs = {
-            name: torch.from_numpy(array if whole else array.take(filled, axis=0)) for name, array in turn.obs.items()
+            name: torch.from_numpy(np.ascontiguousarray(array) if whole else array.take(filled, axis=0))
+            for name, array in turn.obs.items()
         }
         mask = turn.action_mask
-        legal = None if mask is None else torch.from_numpy(mask if whole else mask.take(filled, axis=0))
+        legal = (
+            None
+            if mask is None
+            else torch.from_numpy(np.ascontiguousarray(mask) if whole else mask.take(filled, axis=0))
+        )
         if len(filled) > count:
             core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
         output = self.network.step(obs, core=torch.from_numpy(core), action_mask=legal)

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from agents.nets.blocks import Block, Encoder
 from agents.nets.config import NetworkConfig
 from agents.nets.entities import encode_entities, entity_layout
-from agents.nets.image_encoders import PICTURE_RANK, plain_pictures
+from agents.nets.image_encoders import plain_pictures
 from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer, dense_blocks
+from envs.facts.pictures import PICTURE_RANK
 from envs.protocol import ArraySpec
 
 

@@ -1,7 +1,7 @@
 """Encoders for pictures and boards: plain and strided convolutions, and IMPALA's residual network.
 
-Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture with channels
-last, as environments give it. Fields of other ranks are flattened and join the picture's features after the
+Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture, with its
+channels where `envs.facts.pictures` sees them. Fields of other ranks are flattened and join its features after the
 convolutions.
 """
 
@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, unset_on_cpu
 from agents.nets.config import NetworkConfig
+from agents.nets.input_scaling import FieldScaling
 from agents.nets.mlp import FlattenFields, dense_blocks
+from envs.facts.pictures import PICTURE_RANK, has_channels_first, picture_shape
 from envs.protocol import ArraySpec
 
-PICTURE_RANK = 3
 LARGE_SIDE = 96
 """Height or width in pixels beyond which strided convolutions see averages over blocks of pixels."""
 CACHED_PICTURES = 8
@@ -143,19 +144,25 @@ class PictureInput(nn.Module):
         if not pictures:
             shapes = {name: spec.shape for name, spec in observations.items()}
             raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
+        shapes = {name: picture_shape(spec.shape) for name, spec in pictures.items()}
+        self.channels_first = tuple(name for name, spec in pictures.items() if has_channels_first(spec.shape))
         # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.
         self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
-        self.means = nn.ModuleList(
-            BlockMeans(*spec.shape[:2]) if averages_large else nn.Identity() for spec in pictures.values()
+        self.scalings = nn.ModuleList(
+            nn.Identity() if spec.dtype == "uint8" else FieldScaling(name, spec, config)
+            for name, spec in pictures.items()
         )
-        self.stages = nn.ModuleList(make_stages(spec.shape) for spec in pictures.values())
+        self.means = nn.ModuleList(
+            BlockMeans(*shape[:2]) if averages_large else nn.Identity() for shape in shapes.values()
+        )
+        self.stages = nn.ModuleList(make_stages(shape) for shape in shapes.values())
         numbers = {name: spec for name, spec in observations.items() if name not in pictures}
         self.rest = FlattenFields(numbers, config)
         self.relu = relu
         with torch.no_grad():
             sizes = [
-                stages(means(torch.zeros(1, *spec.shape)).permute(0, 3, 1, 2)).numel()
-                for means, stages, spec in zip(self.means, self.stages, pictures.values(), strict=True)
+                stages(means(torch.zeros(1, *shape)).permute(0, 3, 1, 2)).numel()
+                for means, stages, shape in zip(self.means, self.stages, shapes.values(), strict=True)
             ]
         self.num_features = sum(sizes) + self.rest.num_features
 
@@ -163,10 +170,14 @@ class PictureInput(nn.Module):
         """Features [..., D] of observation fields [..., *shape]."""
         dtype = compute_dtype(next(self.parameters()))
         features = []
-        for (name, scale), means, stages in zip(self.pictures, self.means, self.stages, strict=True):
-            pictures = obs[name]
+        parts = zip(self.pictures, self.scalings, self.means, self.stages, strict=True)
+        for (name, scale), scaling, means, stages in parts:
+            pictures = scaling(obs[name])
             leading = pictures.shape[:-PICTURE_RANK]
-            rows = means(pictures.flatten(0, -PICTURE_RANK - 1)).permute(0, 3, 1, 2).to(dtype)
+            pictures = pictures.flatten(0, -PICTURE_RANK - 1)
+            if name in self.channels_first:
+                pictures = pictures.permute(0, 2, 3, 1)
+            rows = means(pictures).permute(0, 3, 1, 2).to(dtype)
             planes: Tensor = stages(rows if scale == 1.0 else rows * scale)
             features.append((torch.relu(planes) if self.relu else planes).reshape(*leading, -1))
         if self.rest.num_features:

@@ -22,6 +22,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from agents.unroll.unroll import ANY, FIELDS, Unrolls
+from envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES
 
 DIGEST_BYTES = 16
 
@@ -40,11 +41,10 @@ FORMATS = {
 }
 MAGIC = b"LGC2"
 """Of the chunks that are written."""
-MAX_HEADER_BYTES = 64 << 10
+MAX_HEADER_BYTES = 128 << 10
 MAX_RAW_BYTES = 256 << 20
-MAX_FIELDS, MAX_DIMS = 64, 8
+MAX_FIELDS, MAX_DIMS = MAX_OBSERVATION_FIELDS + 24, 8
 """Caps of a chunk, far above those of any game: what comes from another process must not exhaust this one."""
-ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
 FORMER_HEADER_FIELDS = frozenset({"opponents"})
 """Fields that chunks of this schema may carry but no code reads."""
 MAX_RATIO = 255
@@ -206,7 +206,7 @@ def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
 
 
 def _require_allowed(name: str, array: NDArray[np.generic]) -> None:
-    if array.dtype.name not in ALLOWED_DTYPES or array.ndim > MAX_DIMS:
+    if array.dtype.name not in OBSERVATION_DTYPES or array.ndim > MAX_DIMS:
         raise ChunkError(f"field {name} is {array.dtype} with {array.ndim} axes: a chunk cannot carry it")
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return
@@ -259,7 +259,7 @@ def _checked_row(row: object) -> StoredField:
         raise refusal
     name, dtype, shape, raw_bytes, stored_bytes = row
     numbers = [*shape, raw_bytes, stored_bytes]
-    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in ALLOWED_DTYPES:
+    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in OBSERVATION_DTYPES:
         raise refusal
     if not all(type(number) is int and 0 <= number <= MAX_RAW_BYTES for number in numbers):
         raise refusal

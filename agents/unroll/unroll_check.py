@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.unroll.unroll import Unrolls
-from envs.protocol import ActionSpec
-
-MAX_REWARD = 1e15
-"""Largest magnitude of a reward: the sum of a million squares still fits float32."""
+from envs.protocol import MAX_REWARD, ActionSpec
 
 
 def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:

@@ -64,7 +64,7 @@ def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> Batc
     with contextlib.ExitStack() as opened:
         opened.callback(env.close)
         space = env.single_observation_space
-        if MASK in getattr(space, "spaces", ()):
+        if MASK in getattr(space, "spaces", ()) or MASK in env.reset(seed=0)[1]:
             raise NotBatchedError(f"{env_id}: masks of a vector env cannot be read; return single envs")
         outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
         if any(field.one_hot_at is not None for field in outline.fields):
@@ -154,8 +154,9 @@ class ArrayEnv:
         code = self._outline.codes[0]
         answers = chosen + code.start if code.spec.kind == "categorical" else code.decode(chosen)
         self._steps += 1
-        observations, rewards, terminated, cut, infos = self._call("step", lambda: self._env.step(answers))
+        observations, given, ends, cuts, infos = self._call("step", lambda: self._env.step(answers))
         fields = _fields_of(observations, self._outline)
+        rewards, terminated, cut = np.asarray(given, np.float64), np.asarray(ends, np.bool_), np.asarray(cuts, np.bool_)
         truncated = cut & ~terminated
         ended = terminated | cut
         self._earned += rewards
@@ -169,8 +170,8 @@ class ArrayEnv:
             fields = self._restart(rows, fields)
         return self._turn(
             fields,
-            rewards=np.array(rewards, np.float32)[:, None],
-            terminated=np.array(terminated, np.bool_),
+            rewards=rewards.astype(np.float32)[:, None],
+            terminated=terminated.copy(),
             truncated=truncated,
             returns=returns,
             final=final,
@@ -216,7 +217,7 @@ class ArrayEnv:
         if self._env.metadata.get("autoreset_mode") == AutoresetMode.SAME_STEP:
             last = [infos["final_obs"][row] for row in rows]
             obs = {
-                field.name: np.stack([_follow(one, field.path) for one in last]).astype(field.spec.dtype)
+                field.name: np.stack([field.value(one) for one in last]).astype(field.spec.dtype)
                 for field in self._outline.fields
             }
         else:
@@ -338,12 +339,6 @@ def _rows_of(result: tuple[Any, ...], outline: Outline) -> list[NDArray[np.gener
 def _fields_of(observations: Any, outline: Outline) -> Observations:
     """Batched observations as fields of the spec's dtype."""
     return {
-        field.name: np.asarray(_follow(observations, field.path), field.spec.dtype).reshape(-1, *field.spec.shape)
+        field.name: np.asarray(field.value(observations), field.spec.dtype).reshape(-1, *field.spec.shape)
         for field in outline.fields
     }
-
-
-def _follow(observation: Any, path: tuple[str | int, ...]) -> Any:
-    for key in path:
-        observation = observation[key]
-    return observation

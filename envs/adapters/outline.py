@@ -108,6 +108,8 @@ def _group_names(
         return groups_of(seat_names, seat_plan.policies, env_id=env_id)
     first = [kinds.index(kind) for kind in kinds]
     names = {seat: re.sub(r"[^A-Za-z0-9_-]", "_", seat_names[seat]) for seat in first}
+    if len(set(names.values())) < len(names):  # in letters of another script
+        names = {seat: f"seat-{seat}" for seat in names}
     short = {seat: re.sub(r"[_-]?[0-9]+$", "", name) for seat, name in names.items()}
     names = short if len(set(short.values())) == len(names) and all(short.values()) else names
     return tuple(names[seat] for seat in first)

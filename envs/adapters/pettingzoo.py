@@ -232,7 +232,7 @@ class ParallelEnv(ExternalEnv):
     ) -> None:
         for agent in sorted(agents, key=self._seat_of.__getitem__):
             observation = observations[agent]
-            mask = mask_of(observation, infos.get(agent)) if self.spec.has_mask else None
+            mask = mask_of(observation, (infos or {}).get(agent)) if self.spec.has_mask else None
             self._builder.show(game, self._seat_of[agent], observation, mask)
 
 
@@ -261,7 +261,7 @@ def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, infos_of: Callable[[
     observation_spaces = [env.observation_space(seat) for seat in seats]
     in_observation = any(MASK in getattr(space, "spaces", ()) for space in observation_spaces)
     try:
-        in_infos = not in_observation and any(MASK in entry for entry in infos_of(env).values())
+        in_infos = not in_observation and any(MASK in (entry or ()) for entry in (infos_of(env) or {}).values())
     except Exception as error:  # code of others: whatever it raises is their env's error, not ours
         raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
     names = [str(seat) for seat in seats]
@@ -272,7 +272,7 @@ def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, infos_of: Callable[[
         [env.action_space(seat) for seat in seats],
         has_mask=in_observation or in_infos,
         seat_plan=seat_plan,
-        teams=own_teams(getattr(env.unwrapped, "teams", None), names),
+        teams=own_teams(getattr(getattr(env, "unwrapped", env), "teams", None), names),
     )
 
 

@@ -44,6 +44,10 @@ class ObservationField:
             if array.shape != self.spec.shape and (array.shape or self.spec.shape != (1,)):
                 raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
             row[...] = array
+            if array.dtype != row.dtype and row.dtype.kind != "f" and not np.array_equal(row, array.reshape(row.shape)):
+                raise ValueError(
+                    f"field {self.name!r} holds {array.dtype} that {row.dtype} cannot; its space has another dtype"
+                )
             return
         row.fill(False)
         single = type(value) is int or isinstance(value, np.integer)  # far cheaper than an array of one number
@@ -51,11 +55,11 @@ class ObservationField:
         if len(numbers) != len(self.counts):
             raise ValueError(f"field {self.name!r} has {len(numbers)} numbers, its space {len(self.counts)}")
         for number, offset, lowest, count in zip(numbers, self.one_hot_at, self.lowest, self.counts, strict=True):
-            if not lowest <= number < lowest + count:
+            if not lowest <= number < lowest + count or number != int(number):
                 raise ValueError(
                     f"field {self.name!r} is {number}, its space goes from {lowest} to {lowest + count - 1}"
                 )
-            row[offset + number - lowest] = True
+            row[offset + int(number) - lowest] = True
 
     def value(self, observation: Any) -> Any:
         """This field of an observation, in the env's own format."""
@@ -82,6 +86,7 @@ class ActionCode:
       start: offset added to a categorical action.
       starts: offsets added to the sub-actions, in the shape of the space.
       scale, shift: action * scale + shift is in the bounds of a box; None if the bounds are those of the spec.
+      bounds: lowest and highest numbers of a box, in its own dtype and shape; arithmetic may round beyond them.
       dtype: of the space, for sub-actions and for a box.
       parts: of a Dict or Tuple, whose numbers stand one after another. is_tuple: which of the two it is.
     """
@@ -91,6 +96,7 @@ class ActionCode:
     starts: NDArray[np.int64] | None = None
     scale: NDArray[np.float32] | None = None
     shift: NDArray[np.float32] | None = None
+    bounds: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
     dtype: str = "float32"
     parts: tuple[ActionPart, ...] = ()
     is_tuple: bool = False
@@ -111,7 +117,10 @@ class ActionCode:
             return (action.reshape(*action.shape[:-1], *self.starts.shape) + self.starts).astype(self.dtype)
         if self.scale is not None:
             action = action * self.scale + self.shift
-        return action.astype(self.dtype, copy=True)
+        chosen = action.astype(self.dtype, copy=True)
+        if self.bounds is None:
+            return chosen
+        return np.minimum(np.maximum(chosen, self.bounds[0]), self.bounds[1])  # a third of the time of np.clip
 
     def _decode_parts(self, action: NDArray[np.generic]) -> Any:
         decoded: dict[str | int, Any] = {}

@@ -1,12 +1,14 @@
 """Converts Gymnasium's spaces to observation fields and an action spec.
 
 A dict keeps its field names (nested ones joined by "."), anything else becomes one field "observation"; "action_mask"
-is never a field. float64 becomes float32, discrete observations become one-hot bool, other arrays keep their dtype.
+is never a field. Floats become float32, wide unsigned numbers signed ones, and discrete observations one-hot bool.
+Other arrays keep their dtype.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,11 +18,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from envs.adapters.space_codec import ActionCode, ActionPart, ObservationField
-from envs.protocol import ActionSpec, ArraySpec, EnvError, multi_categorical
+from envs.protocol import MAX_OBSERVATION_FIELDS, ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
 MAX_CHOICES = 16_384
+SIGNED = {"uint16": "int32", "uint32": "int64", "uint64": "float32"}
+"""Unsigned numbers and what they become: torch computes with the narrowest of them alone."""
 MIN_REACH, MAX_REACH = 0.5, 3.0
 """Bounds of a box around 0 that a fresh policy, which draws from about [-2, 2], explores as they are."""
 
@@ -29,11 +33,18 @@ def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ..
     """The fields of an observation space, those without a number left out.
 
     Raises:
-      EnvError: an element of the space has no array form of fixed size, or there is only a mask.
+      EnvError: an element of the space has no array form of fixed size, two have one name, there are too many, or there
+        is only a mask.
     """
     fields = tuple(field for field in _fields(space, path=(), env_id=env_id) if math.prod(field.spec.shape))
     if not fields:
         raise EnvError(f"{env_id}: its observations hold nothing besides the action mask; add a number, as Discrete(1)")
+    if len(fields) > MAX_OBSERVATION_FIELDS:
+        raise EnvError(f"{env_id}: {len(fields)} parts of an observation, at most {MAX_OBSERVATION_FIELDS} are taken")
+    names = Counter(field.name for field in fields)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise EnvError(f"{env_id}: two parts of an observation are named {twice[0]!r}; rename one of their keys")
     return fields
 
 
@@ -49,7 +60,7 @@ def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[Obs
     if isinstance(space, spaces.Box):
         if space.dtype.kind not in "biuf":
             raise EnvError(f"{env_id}: observation {name!r} has dtype {space.dtype}; give numbers or booleans")
-        dtype = "float32" if space.dtype.kind == "f" else space.dtype.name
+        dtype = "float32" if space.dtype.kind == "f" else SIGNED.get(space.dtype.name, space.dtype.name)
         return [ObservationField(name, path, ArraySpec(tuple(space.shape) or (1,), dtype))]
     if isinstance(space, spaces.MultiBinary):
         return [ObservationField(name, path, ArraySpec(tuple(space.shape), "bool"))]
@@ -88,28 +99,40 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
         starts = np.zeros(space.shape, np.int64) if binary else space.start.astype(np.int64)
         return _choices(counts, starts, dtype=space.dtype.name)
     if isinstance(space, spaces.Box) and space.dtype.kind in "biu":
+        total = sum(int(high) - int(low) + 1 for low, high in zip(space.low.flat, space.high.flat, strict=True))
+        if total > MAX_CHOICES:
+            raise EnvError(f"{env_id}: a Box of integers has {total:,} choices, at most {MAX_CHOICES}")
         low, high = space.low.astype(np.int64), space.high.astype(np.int64)
-        if (high - low + 1).sum() > MAX_CHOICES:
-            raise EnvError(f"{env_id}: a Box of integers has {(high - low + 1).sum():,} choices, at most {MAX_CHOICES}")
         return _choices(high - low + 1, low, dtype=space.dtype.name)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        low, high = space.low.astype(np.float32), space.high.astype(np.float32)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            raise EnvError(f"{env_id}: its Box actions have no finite bounds; wrap it in RescaleAction or give bounds")
-        shape = tuple(space.shape)
-        even = low.size and (low == low.flat[0]).all() and (high == high.flat[0]).all()
-        if even and low.flat[0] == -high.flat[0] and MIN_REACH <= high.flat[0] <= MAX_REACH:
-            spec = ActionSpec(kind="box", shape=shape, low=float(low.flat[0]), high=float(high.flat[0]))
-            return ActionCode(spec, dtype=space.dtype.name)
-        # The spec has one pair of bounds: uneven ones, and those too far or too near, are reached from [-1, 1].
-        spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
-        return ActionCode(spec, scale=(high - low) / 2, shift=(high + low) / 2, dtype=space.dtype.name)
+        return _box(space, env_id=env_id)
     if isinstance(space, spaces.Dict | spaces.Tuple) and len(space.spaces):
         return _of_parts(space, env_id=env_id)
     raise EnvError(
         f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete, MultiDiscrete or MultiBinary"
         " space, a Box with finite bounds, or a Dict or Tuple of these"
     )
+
+
+def _box(space: spaces.Box, *, env_id: str) -> ActionCode:
+    """The code of a box of floats.
+
+    Raises:
+      EnvError: a bound, or the distance of two, is not finite in float32.
+    """
+    low, high = (bound.astype(np.float64) for bound in (space.low, space.high))
+    reach = np.maximum(np.abs(low), np.abs(high)) + (high - low)
+    if not (reach <= np.finfo(np.float32).max).all():
+        raise EnvError(f"{env_id}: its Box actions have no finite bounds; wrap it in RescaleAction or give bounds")
+    shape, dtype, bounds = tuple(space.shape), space.dtype.name, (space.low, space.high)
+    even = low.size and (low == low.flat[0]).all() and (high == high.flat[0]).all()
+    if even and low.flat[0] == -high.flat[0] and MIN_REACH <= high.flat[0] <= MAX_REACH:
+        spec = ActionSpec(kind="box", shape=shape, low=float(low.flat[0]), high=float(high.flat[0]))
+        return ActionCode(spec, dtype=dtype, bounds=bounds)
+    # The spec has one pair of bounds: uneven ones, and those too far or too near, are reached from [-1, 1].
+    spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
+    scale, shift = (((high + sign * low) / 2).astype(np.float32) for sign in (-1.0, 1.0))
+    return ActionCode(spec, scale=scale, shift=shift, dtype=dtype, bounds=bounds)
 
 
 def _choices(counts: NDArray[np.integer], starts: NDArray[np.int64], *, dtype: str) -> ActionCode:

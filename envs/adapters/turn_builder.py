@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from envs.adapters.seat_forms import SeatForm
 from envs.adapters.team_observations import TeamObservations
-from envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn
+from envs.protocol import MAX_REWARD, SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn
 from envs.sub_actions import sub_actions_are_legal
 
 Fields = dict[str, NDArray[np.generic]]
@@ -83,7 +83,7 @@ class TurnBuilder:
             copied._buffers[name][:num] = buffer[row]
         if self._mask is not None and copied._mask is not None:
             copied._mask[:num] = self._mask[row]
-        copied._env[:num] = np.repeat(np.arange(games.size), [sub_action.size for sub_action in rows])
+        copied._env[:num] = np.repeat(np.arange(games.size), [own.size for own in rows])
         copied._seat[:num] = self._seat[row]
         copied._num_slots = num
         going = np.ones(self._num_envs, np.bool_)
@@ -123,7 +123,7 @@ class TurnBuilder:
         """Add a slot that must act; slots come in the order of (game, seat).
 
         Raises:
-          EnvError: the mask is missing, has another length, or allows nothing.
+          EnvError: the mask has another length.
           ValueError: the observation does not fit its space.
         """
         row = self._num_slots
@@ -207,7 +207,7 @@ class TurnBuilder:
         """The collected turn.
 
         Raises:
-          EnvError: an observation or a reward is not finite, or a mask allows nothing.
+          EnvError: an observation or a reward is not finite, a reward is too large, or a mask allows nothing.
         """
         num = self._num_slots
         if SEAT_GROUP in self._buffers:
@@ -215,9 +215,13 @@ class TurnBuilder:
         self._check(num)
         final = self._finals() if self._final else None
         rewards = self._waiting.astype(np.float32)
-        if not np.isfinite(rewards).all():
-            game, seat = (int(index) for index in np.argwhere(~np.isfinite(rewards))[0])
-            text = f"{self._where(game, seat)}: a reward is {rewards[game, seat]}; rewards must be finite"
+        fits = np.abs(rewards) <= MAX_REWARD  # false of NaN as well
+        if not fits.all():
+            game, seat = (int(index) for index in np.argwhere(~fits)[0])
+            reward = rewards[game, seat]
+            text = (
+                f"{self._where(game, seat)}: a reward is {reward}; rewards must be finite, and {MAX_REWARD:g} at most"
+            )
             raise GameFaultError(text, game=game)
         terminated, truncated = np.zeros(self._num_envs, np.bool_), np.zeros(self._num_envs, np.bool_)
         returns = np.zeros(rewards.shape, np.float32)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.placements import comparable
+
 Z_95 = 1.959964
 """Standard deviations that hold 95 % of a normal distribution."""
 
@@ -147,7 +149,8 @@ def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
       steps: see `MatchResult`.
     """
     teams = team_returns.shape[2]
-    difference = team_returns[:, :, :, None] - team_returns[:, :, None, :]
+    counted = comparable(team_returns)
+    difference = counted[:, :, :, None] - counted[:, :, None, :]
     others = ~np.eye(teams, dtype=np.bool_)
     won, even = difference > 0, (difference == 0) & others
     points = (won + even / 2.0).sum(axis=3) / max(1, teams - 1)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from agents.acting.policy import Policy
+from envs.placements import comparable
 from envs.protocol import EnvConfig
 from league.errors import LeagueError
 from league.eval.match import play_match
@@ -54,7 +55,8 @@ def play_lease(
         raise LeagueError(
             f"{sum(played.aborted)} of {lease.games} games were aborted, as an engine or a server failed."
         )
-    margin = played.team_returns[:, :, 0] - played.team_returns[:, :, 1]
+    returns = comparable(played.team_returns)
+    margin = returns[:, :, 0] - returns[:, :, 1]
     points = (margin > 0) + (margin == 0) / 2.0
     return BatchResult(
         wins=int((margin > 0).sum()),

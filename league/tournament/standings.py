@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from envs.placements import comparable
 from league.core.metagame.ratings import ELO_PER_LOGIT, INTERVAL_Z, PairGames, bradley_terry
 from league.eval.match_result import Interval, MatchResult
 from league.reports.openskill_ratings import SkillTable
@@ -147,7 +148,7 @@ def _by_skill(results: Mapping[Lineup, MatchResult], contenders: int, anchor: An
         line = [Counter([str(member)]) for member in members]
         for group in range(groups):
             for rotation in range(rotations):
-                returns = result.team_returns[rotation, group]
+                returns = comparable(result.team_returns[rotation, group])
                 table.rate(line, tuple(int((returns > own).sum()) for own in returns))
     skills = {int(name): (mu, sigma) for name, mu, sigma in table.skills()}
     shift = anchor.rating - skills.get(anchor.place, (anchor.rating, 0.0))[0]

@@ -17,7 +17,7 @@ from envs.conformance import check_env
 from envs.counting_games import SimultaneousProbe, TurnProbe
 from envs.games.connect_four import ConnectFour
 from envs.probe_sub_actions import SubActionsProbe
-from envs.protocol import EnvConfig, EnvError, Turn
+from envs.protocol import ArraySpec, EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN
 from envs.sub_actions import sub_actions_are_legal
 from tests.envs.uncopyable_games import HELD
@@ -45,6 +45,17 @@ def faults_of(config: EnvConfig, **how: Any) -> list[str]:
 @pytest.mark.parametrize("config", [*map(EnvConfig, [*BUILT_IN, *OUTSIDE]), *VARIANTS], ids=lambda config: config.id)
 def test_every_env_keeps_the_contract(config: EnvConfig) -> None:
     assert faults_of(config) == []
+
+
+def test_a_dtype_that_nothing_can_be_learnt_from_is_a_fault() -> None:
+    env = TurnProbe(num_envs=1)
+    fields = {**env.spec.observations, "wide": ArraySpec((), "uint16")}
+    turn = env.reset(0)
+    turn = dataclasses.replace(turn, obs={**turn.obs, "wide": np.zeros(1, np.uint16)})
+    found = dict(conformance.check_turn(dataclasses.replace(env.spec, observations=fields), turn, num_envs=1))
+    assert list(found) == ["fields have a dtype that travels"] and "'wide' is uint16" in found.popitem()[1]
+    large = dataclasses.replace(turn, rewards=turn.rewards + 1e20, obs=env.reset(0).obs)
+    assert list(dict(conformance.check_turn(env.spec, large, num_envs=1))) == ["rewards are bounded"]
 
 
 def test_a_check_lists_seats_observations_actions_and_copies() -> None:

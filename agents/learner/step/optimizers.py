@@ -31,11 +31,19 @@ class OneVectorAdam:
 
     Args:
       values: float32 [P]; its gradient is that of each step.
+      layout: of the values. Those of matrices decay: a bias, a scale or a moment of targets is no slope to keep small.
       options: settings.
     """
 
-    def __init__(self, values: Tensor, options: AdamConfig) -> None:
+    def __init__(self, values: Tensor, layout: Layout, options: AdamConfig) -> None:
         self._options = options
+        self._decaying = None
+        if options.weight_decay:
+            flags = [
+                torch.full((size,), float(len(shape) > 1))
+                for size, shape in zip(layout.sizes, layout.shapes, strict=True)
+            ]
+            self._decaying = torch.cat(flags).to(values.device)
         self.param_groups: list[dict[str, Any]] = [{"params": [values], "lr": 0.0}]
         self.state: dict[Tensor, dict[str, Tensor]] = {}
 
@@ -49,6 +57,8 @@ class OneVectorAdam:
             state["step"] = torch.zeros((), device=values.device)
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(values), torch.zeros_like(values)
         state["step"] += 1
+        if self._decaying is not None:
+            values.addcmul_(values, self._decaying, value=-group["lr"] * self._options.weight_decay)
         torch._fused_adamw_(
             [values],
             [values.grad],
@@ -59,7 +69,7 @@ class OneVectorAdam:
             lr=group["lr"],
             beta1=self._options.betas[0],
             beta2=self._options.betas[1],
-            weight_decay=self._options.weight_decay,
+            weight_decay=0.0,
             eps=self._options.eps,
             amsgrad=False,
             maximize=False,
@@ -134,8 +144,7 @@ def load_state(optimizer: VectorOptimizer, values: Tensor, entries: Mapping[str,
 
 def adam(values: Tensor, layout: Layout, *, options: AdamConfig) -> OneVectorAdam:
     """Adam in one fused step; with a weight decay, AdamW."""
-    del layout
-    return OneVectorAdam(values, options)
+    return OneVectorAdam(values, layout, options)
 
 
 def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> Optimizer:

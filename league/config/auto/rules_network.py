@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from envs.facts.game_facts import LARGE_INPUT
 from envs.facts.number_sizes import NumberSize
+from envs.facts.pictures import PICTURE_RANK, picture_shape
 from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
@@ -41,7 +42,7 @@ from most of them."""
 def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The encoder by the kinds of the observation's fields."""
     fields = {name: spec for name, spec in situation.game.spec.observations.items() if name != SEAT_GROUP}
-    pictures = [spec.shape for spec in fields.values() if _is_picture(spec)]
+    pictures = [picture_shape(spec.shape) for spec in fields.values() if _is_picture(spec)]
     are_boards = any(min(shape[:2]) < LARGE_IMAGE_SIDE for shape in pictures)
     is_short = (situation.core_seconds or LONG_BUDGET) < LONG_BUDGET
     entities = [name for name, spec in fields.items() if len(spec.shape) == 2 and f"{name}_mask" in fields]
@@ -163,9 +164,11 @@ def value_output(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def _is_picture(spec: ArraySpec) -> bool:
-    """True for height, width, channels: square, or of whole numbers as screens are. Planes may also come first."""
-    shape = spec.shape
-    return len(shape) == 3 and min(shape[:2]) >= IMAGE_SIDE and (shape[0] == shape[1] or spec.dtype == "uint8")
+    """True for a picture: large enough, and square, or of bytes as screens are."""
+    if len(spec.shape) != PICTURE_RANK:
+        return False
+    height, width, _ = picture_shape(spec.shape)
+    return min(height, width) >= IMAGE_SIDE and (height == width or spec.dtype == "uint8")
 
 
 def _size(situation: Situation) -> int:

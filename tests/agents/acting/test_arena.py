@@ -248,6 +248,19 @@ def test_placements_are_those_of_the_single_games(teams: tuple[int, ...]) -> Non
         assert sum(games for placements in found.values() for _, games in placements) == 360
 
 
+def test_returns_that_differ_by_rounding_alone_are_a_draw() -> None:
+    for scale in (1.0, 2.0**-20, 2.0**20):
+        counter = OutcomeCounter((0, 0, 1, 1))
+        index = np.full(3, counter.index_of(("a", "a", "b", "b")))
+        returns = np.array([[0.3, 0.0, 0.1, 0.2], [0.0, 0.0, 0.0, 0.0], [0.3, 0.0, 0.1, 0.2001]], np.float32) * scale
+        returns = returns.astype(np.float32)
+        assert returns[0].astype(np.float64)[:2].sum() != returns[0].astype(np.float64)[2:].sum()
+        counter.add(index, returns=returns, decisions=np.ones(3, np.int64), truncated=np.zeros(3, np.bool_))
+        (totals,) = counter.take()
+        assert (totals.draws[0, 2], totals.wins[0, 2], totals.wins[2, 0]) == (2, 0, 1)
+        assert totals.placements == (((0, 0), 2), ((1, 0), 1))
+
+
 def test_only_assignments_with_an_ended_episode_have_tables_between_teams() -> None:
     counter = OutcomeCounter(range(60))
     numbers = [counter.index_of((f"policy-{number}",) * 60) for number in range(500)]

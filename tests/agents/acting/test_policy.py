@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -107,6 +109,17 @@ def test_the_same_stream_gives_the_same_choices() -> None:
     one, two, other = (policy.act(inputs, np.random.default_rng(seed)).actions for seed in (5, 5, 6))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
+
+
+def test_observations_may_be_views_of_any_stride() -> None:
+    env = make(EnvConfig("connect_four"), num_envs=12)
+    turn = midgame(env)
+    assert turn.action_mask is not None
+    reversed_obs = {name: array[..., ::-1].copy()[..., ::-1] for name, array in turn.obs.items()}
+    view = replace(turn, obs=reversed_obs, action_mask=turn.action_mask[:, ::-1].copy()[:, ::-1])
+    policy = NetworkPolicy(build_network(env.spec, MLP, seed=0))
+    plain, viewed = (policy.act(whole(env, one), np.random.default_rng(0)) for one in (turn, view))
+    assert np.array_equal(viewed.actions, plain.actions)
 
 
 def test_some_slots_of_a_turn_are_answered_as_themselves() -> None:

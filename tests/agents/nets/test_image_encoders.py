@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
+from envs.facts.pictures import has_channels_first, picture_shape
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 
@@ -81,3 +84,30 @@ def test_the_first_plain_layer_is_a_convolution_over_height_and_width_with_chann
 def test_a_game_without_pictures_is_refused_with_the_shapes_and_the_remedy() -> None:
     with pytest.raises(ValueError, match=r"no field of rank 3.*\(11,\).*use 'mlp'"):
         build({"cards": ArraySpec((11,), "bool")}, "conv")
+
+
+@pytest.mark.parametrize("encoder", ["conv", "impala_resnet", "nature_cnn", "dict"])
+@pytest.mark.parametrize(("height", "width"), [(40, 40), (44, 36), (130, 100)])
+def test_channels_may_come_first(encoder: str, height: int, width: int) -> None:
+    first = build({"picture": ArraySpec((3, height, width), "uint8")}, encoder)
+    last = build({"picture": ArraySpec((height, width, 3), "uint8")}, encoder)
+    pixels = torch.randint(0, 256, (2, 3, height, width), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    ours, theirs = first.step({"picture": pixels}), last.step({"picture": pixels.permute(0, 2, 3, 1)})
+    torch.testing.assert_close(ours.logits, theirs.logits)
+    torch.testing.assert_close(ours.values, theirs.values)
+
+
+def test_boards_keep_their_axes() -> None:
+    shapes = ((2, 6, 7), (2, 8, 8), (8, 8, 111), (19, 19, 17), (84, 84, 4), (210, 160, 3), (6, 7, 2))
+    assert [shape for shape in shapes if has_channels_first(shape)] == []
+    assert picture_shape((4, 84, 84)) == picture_shape((84, 84, 4)) == (84, 84, 4)
+
+
+@pytest.mark.parametrize("encoder", ["conv", "nature_cnn"])
+def test_pictures_of_large_floats_are_scaled_as_the_config_says(encoder: str) -> None:
+    spec = EnvSpec("toy", 1, {"x": ArraySpec((6, 6, 1), "float32")}, ActionSpec("categorical", 3), (0,), False)
+    config = NetworkConfig(encoder=encoder, hidden=(8,), channels=(4, 6))
+    plain = build_network(spec, config, seed=0)
+    squashed = build_network(spec, replace(config, input_scaling="symlog"), seed=0)
+    pixels = 255.0 * torch.rand(2, 6, 6, 1, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(squashed.step({"x": pixels}).values, plain.step({"x": pixels.log1p()}).values)

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.unroll.codec import (
-    ALLOWED_DTYPES,
     DIGEST_BYTES,
     FORMATS,
     MAGIC,
@@ -29,6 +28,7 @@ from agents.unroll.codec import (
     Lz4Codec,
 )
 from agents.unroll.unroll import Unrolls
+from envs.protocol import OBSERVATION_DTYPES
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chunk-v1.bin"
 HEADER = ChunkHeader(run="r-1", player="main-0", version_min=3, version_max=5)
@@ -103,7 +103,7 @@ names = st.text(min_size=1, max_size=6)
 
 @settings(max_examples=150, deadline=None)
 @given(
-    obs=st.dictionaries(names, st.tuples(st.sampled_from(sorted(ALLOWED_DTYPES)), shapes), max_size=4),
+    obs=st.dictionaries(names, st.tuples(st.sampled_from(sorted(OBSERVATION_DTYPES)), shapes), max_size=4),
     rows=st.integers(0, 5),
     steps=st.integers(0, 9),
     mask=st.none() | st.integers(1, 20),

@@ -33,6 +33,10 @@ def roles(seat_plan: SeatPlan | None = None, *, num_envs: int = 1, **options: An
     )
 
 
+def equal_seats(seats: tuple[str, ...], **options: Any) -> ParallelEnv:
+    return roles(**{"sizes": dict.fromkeys(seats, 3), "actions": dict.fromkeys(seats, spaces.Discrete(2)), **options})
+
+
 def test_teams_are_given_by_names_and_patterns() -> None:
     assert teams_of(SEATS, [["red_*"], ["blue_*"]], env_id="x") == (0, 0, 1, 1)
     assert teams_of(SEATS, [["red_0", "blue_1"], ["*_1", "blue_0"][1:], ["red_1"]], env_id="x") == (0, 2, 1, 0)
@@ -70,8 +74,36 @@ def test_an_envs_own_teams_count_where_they_name_every_seat_once() -> None:
 
 
 def test_prefixes_are_a_suggestion() -> None:
-    assert suggested_teams(roles().spec) == ("red_*", "blue_*")
+    assert suggested_teams(roles().spec) == (("red_*",), ("blue_0",))
     assert suggested_teams(roles(SeatPlan(teams=(("red_*",), ("blue_*",)))).spec) == ()
+
+
+@pytest.mark.parametrize(
+    ("seats", "teams"),
+    [
+        (("red0", "red1", "blue0", "blue1"), (("red*",), ("blue*",))),
+        (("adversary", "agent_0", "agent_1"), (("adversary",), ("agent_*",))),
+        (("wolf-1", "wolf-2", "sheep-1"), (("wolf-*",), ("sheep-1",))),
+    ],
+    ids=str,
+)
+def test_a_suggestion_fits_the_seats(seats: tuple[str, ...], teams: tuple[tuple[str, ...], ...]) -> None:
+    spec = equal_seats(seats).spec
+    assert suggested_teams(spec) == teams
+    assert len(set(teams_of(seats, teams, env_id="x"))) == 2
+
+
+def test_names_with_the_signs_of_patterns_name_themselves() -> None:
+    seats = ("a[0]", "a[1]", "b?", "b*")
+    assert teams_of(seats, (("a[0]", "a[1]"), ("b?", "b*")), env_id="x") == (0, 0, 1, 1)
+    assert own_teams({0: "x", 1: "y", 2: "x"}, ("0", "1", "2")) == (0, 1, 0)
+
+
+def test_seats_named_in_another_script_keep_networks_of_their_own() -> None:
+    env = ParallelEnv.of(
+        lambda: RawRoles({"白": 3, "黒": 5}, dict.fromkeys("白黒", spaces.Discrete(2))), env_id="x", num_envs=1
+    )
+    assert [group.name for group in env.spec.seat_groups] == ["seat-0", "seat-1"]
 
 
 def test_keys_for_seats_are_refused_where_a_game_says_it_itself() -> None:
