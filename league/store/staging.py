@@ -22,7 +22,7 @@ def staged_run(path: Path, *, config_yaml: str, storage: Storage, replaces: bool
     Raises:
       RunExists: something is at `path` that is not to be replaced.
       RunInUse: another process is just making the same.
-      DiskFull, StorageError: nothing is at `path`.
+      DiskFull, StorageError: nothing is at `path`; where it replaces a folder, the old or the new one is, whole.
     """
     final = path.absolute()
     if not replaces and final.exists() and not (final.is_dir() and not any(final.iterdir())):
@@ -35,14 +35,15 @@ def staged_run(path: Path, *, config_yaml: str, storage: Storage, replaces: bool
             yield RunFolder.create(run.path, config_yaml=config_yaml, storage=storage)
             if replaces:
                 storage.swap_folder(run.path, final)
-                storage.remove_folder(run.path)
             else:
                 storage.publish_folder(run.path, final)
         except (LeagueError, KeyboardInterrupt):  # after anything worse the next attempt clears up
-            made = run.path if run.path.exists() else final  # it has its name already where the last fsync failed
+            is_published = not replaces and not run.path.exists()  # it has its name already where the last fsync failed
             with contextlib.suppress(LeagueError):
-                storage.remove_folder(made)
+                storage.remove_folder(final if is_published else run.path)
             raise
+        if replaces:
+            storage.remove_folder(run.path)  # the replaced one; no error here may undo the swap
 
 
 def staging_path(path: Path) -> Path:

@@ -260,7 +260,7 @@ class Storage:
         `set_aside_path(final)`.
 
         Raises:
-          DiskFull, StorageError: `final` is the one of before.
+          DiskFull, StorageError: `final` is the one of before, or the new one, which need not survive a power cut.
         """
         with _named_os_errors(final):
             fsync_folder(temporary)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from league.store.staging import staged_run, staging_path
 from league.store.storage import Storage
-from tests.league.store.store_faults import Died
+from tests.league.store.store_faults import Died, FailAtPoint, Recorder
 
 WEIGHTS = b"weights" * 100
 STORAGE = Storage()
@@ -62,6 +64,36 @@ def test_an_error_leaves_nothing_and_a_death_only_what_the_next_attempt_removes(
         pass
     assert list(tmp_path.iterdir()) == [path]
     assert not list(path.rglob("over"))
+
+
+def interrupt_at(point: str) -> Callable[[str], None]:
+    """Ctrl-C at the first pass of a fault point."""
+    passed = Recorder()
+
+    def hook(reached: str) -> None:
+        passed(reached)
+        if reached == point and passed.passed.count(point) == 1:
+            raise KeyboardInterrupt
+
+    return hook
+
+
+@pytest.mark.parametrize(
+    "point", ["swap.before_exchange", "swap.before_fsync", "remove.before_rmtree", "remove.before_fsync"]
+)
+@pytest.mark.parametrize("hook", [interrupt_at, lambda point: FailAtPoint(point, errno.EIO)], ids=["ctrl-c", "eio"])
+def test_replacing_a_folder_leaves_the_old_or_the_new_one(
+    tmp_path: Path, point: str, hook: Callable[[str], Callable[[str], None]]
+) -> None:
+    path = tmp_path / "new"
+    with staged_run(path, config_yaml="old", storage=STORAGE):
+        pass
+    with (
+        pytest.raises((StorageError, KeyboardInterrupt)),
+        staged_run(path, config_yaml="new", storage=Storage(hook=hook(point)), replaces=True),
+    ):
+        pass
+    assert RunFolder.open(path).read_config() == ("old" if point == "swap.before_exchange" else "new")
 
 
 def test_a_snapshot_taken_over_is_the_same_file_and_checked(tmp_path: Path) -> None:
