@@ -75,5 +75,4 @@ def _show_end(ended: Ended, *, evaluates: bool) -> None:
     from league.reports.run_summary import evaluation_limit_s, show_end
 
     limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
-    with games_line() as progress:
-        show_end(ended.folder.path, ended.reason, spent=ended.spent, limit_s=limit_s, progress=progress)
+    show_end(ended.folder.path, ended.reason, spent=ended.spent, limit_s=limit_s, games_line=games_line)

@@ -27,7 +27,7 @@ from league.child_process import end_with_parent
 from league.errors import LeagueError, StorageError
 from league.store.disk_space import disk_space
 from league.store.lock import this_process
-from league.store.run_folder import RunFolder
+from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, write_supervision
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -140,7 +140,7 @@ class Supervisor:
             self._sleep(LOOK_EVERY_S)
             self._trim()
         life_s = self._monotonic() - begun
-        if code == 0 or self._stops:
+        if code == 0 or self._stops or _ended_in_order(self._folder, seen_before):
             self._note(stopping=bool(self._stops))
             return None, 0
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -193,11 +193,23 @@ def _heartbeat(folder: RunFolder) -> float:
 
 def _began_to_train(folder: RunFolder, seen_before: float) -> bool:
     """True if the last life came as far as counting its training time."""
+    status = _status_since(folder, seen_before)
+    return status is not None and status.trained_s is not None
+
+
+def _ended_in_order(folder: RunFolder, seen_before: float) -> bool:
+    """True if the last life saved the run at its end: what failed then was the evaluation after it."""
+    status = _status_since(folder, seen_before)
+    return status is not None and status.phase == "stopped"
+
+
+def _status_since(folder: RunFolder, seen_before: float) -> RunStatus | None:
+    """The last heartbeat, if it is newer."""
     try:
         status = folder.read_status()
     except LeagueError:
-        return False
-    return status is not None and status.heartbeat_at > seen_before and status.trained_s is not None
+        return None
+    return status if status is not None and status.heartbeat_at > seen_before else None
 
 
 def start_league(arguments: Sequence[str]) -> subprocess.Popen[bytes]:

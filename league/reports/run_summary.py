@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import typer
 
+from envs.protocol import EnvError
 from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import EvaluationConfig, RunConfig
+from league.errors import LeagueError
 from league.policies.auto_export import AUTO, LAST
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
@@ -31,16 +34,22 @@ def evaluation_limit_s(trained_s: float) -> float:
 
 
 def show_end(
-    path: Path, reason: str, *, spent: Spent, limit_s: float | None, progress: Callable[[int, int], None]
+    path: Path,
+    reason: str,
+    *,
+    spent: Spent,
+    limit_s: float | None,
+    games_line: Callable[[], contextlib.AbstractContextManager[Callable[[int, int], None]]],
 ) -> None:
-    """Print how a run stands now that a command has ended.
+    """Print how a run stands now that a command has ended. An evaluation that fails is one sentence in it.
 
     Args:
-      path: of the run. reason: why the command ended. progress: called with (games finished, games in all).
+      path: of the run. reason: why the command ended.
       spent: by the run since its first start.
       limit_s: of the games against bots; None plays none.
+      games_line: shows the progress of these games, given (games finished, games in all).
     Raises:
-      LeagueError, EnvError: from the evaluation.
+      LeagueError: the run cannot be read.
     """
     from league.eval.report import evaluate_run
     from league.eval.report_table import print_report
@@ -49,7 +58,8 @@ def show_end(
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
     if limit_s is not None:
-        open_to_play(path, [AUTO], search=Search(limit_s))
+        with _failure_said():
+            open_to_play(path, [AUTO], search=Search(limit_s))
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
@@ -57,18 +67,29 @@ def show_end(
     bots = last_bots(config)
     if bots and status.league.snapshots and limit_s is not None:
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
-        report = evaluate_run(
-            path,
-            players=(AUTO, LAST),
-            bots=bots,
-            limit_s=limit_s,
-            games=config.evaluation.games,
-            progress=progress,
-        )
-        print_report(report)
+        with _failure_said():
+            with games_line() as progress:
+                report = evaluate_run(
+                    path,
+                    players=(AUTO, LAST),
+                    bots=bots,
+                    limit_s=limit_s,
+                    games=config.evaluation.games,
+                    progress=progress,
+                )
+            print_report(report)
     typer.echo(f"\nThe run lies in {path}. To try next:")
     for command in next_commands(config, _as_typed(path), spent=spent, has_policies=bool(status.league.snapshots)):
         typer.echo(f"  {command}")
+
+
+@contextlib.contextmanager
+def _failure_said() -> Iterator[None]:
+    """Prints why an evaluation failed: the training before it has ended well and is saved."""
+    try:
+        yield
+    except (LeagueError, EnvError) as error:
+        typer.echo(f"The last evaluation failed: {error}", err=True)
 
 
 def next_commands(config: RunConfig, run: str, *, spent: Spent, has_policies: bool) -> list[str]:

@@ -67,6 +67,7 @@ class World:
         self.started: list[tuple[float, tuple[str, ...]]] = []
         self.children: list[FakeChild] = []
         self.trains = True
+        self.phase = "running"
         self.free = 1 << 40
         self._lives = list(lives)
         self.supervisor = Supervisor(
@@ -85,7 +86,7 @@ class World:
         self.started.append((self.clock.now, tuple(arguments)))
         if self.trains:
             self.folder.config_path.write_text("env: {id: x}")
-            beat = RunStatus(this_process(), "running", 0.0, self.clock.now + 0.01, 1, trained_s=1.0)
+            beat = RunStatus(this_process(), self.phase, 0.0, self.clock.now + 0.01, 1, trained_s=1.0)
             self.folder.write_status(beat)
         self.children.append(FakeChild(self.clock, *self._lives.pop(0)))
         return self.children[-1]
@@ -168,6 +169,15 @@ def test_the_same_exit_code_after_training_began_is_a_crash(tmp_path: Path) -> N
     world = World(tmp_path, [(USER_ERROR, 1.0), (0, 1.0)])
     assert world.supervisor.run() == 0
     assert len(world.started) == 2
+
+
+@pytest.mark.parametrize("code", [USER_ERROR, 1, -9])
+def test_a_failure_after_the_run_has_ended_in_order_is_no_crash(code: int, tmp_path: Path) -> None:
+    world = World(tmp_path, [(code, 5.0)] * 2)
+    world.phase = "stopped"
+    assert world.supervisor.run() == 0
+    assert len(world.started) == 1
+    assert (world.record.last_crash, world.record.gave_up) == ("", "")
 
 
 def test_without_restart_a_crash_is_final(tmp_path: Path) -> None:

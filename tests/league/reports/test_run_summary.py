@@ -1,4 +1,4 @@
-"""The commands that are named at the end of a training."""
+"""The end of a training: a failed evaluation, and the commands that are named."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from envs.protocol import EnvError
+from league.commands.options import games_line
 from league.config.loading import load_config
-from league.reports.run_summary import next_commands
+from league.reports.run_summary import next_commands, show_end
 from league.run.budget import Spent
 from tests.league.commands import league
 from tests.league.tiny_runs import tiny, write_config
@@ -18,6 +20,20 @@ from tests.league.tiny_runs import tiny, write_config
 
 def names_of(commands: list[str]) -> list[str]:
     return [command.split()[1] for command in commands]
+
+
+def test_a_failed_evaluation_is_one_sentence_of_a_training_that_ended_well(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise EnvError("the game broke.")
+
+    monkeypatch.setattr("league.reports.run_summary.last_bots", lambda config: ("random",))
+    monkeypatch.setattr("league.eval.report.evaluate_run", fail)
+    show_end(made, "the budget is spent", spent=Spent(), limit_s=5.0, games_line=games_line)
+    said = capsys.readouterr()
+    assert "The last evaluation failed: the game broke." in said.err
+    assert "To try next:" in said.out
 
 
 def test_commands_named_at_the_end_work(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
