@@ -107,8 +107,7 @@ class Effects:
         elif isinstance(event, DirectiveIssued):
             self._submit_directive(event.directive)
         elif isinstance(event, CheckpointSaved):
-            pinned = pinned_checkpoints(self._league.state)
-            self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
+            self._prune_checkpoints(event.player)
         elif isinstance(event, PlayerTransplanted | PlayerAdded):
             self.install(event.player)
         elif isinstance(event, SettingsChanged):
@@ -138,6 +137,13 @@ class Effects:
             own = any(key in keys for key in (f"players.{player.name}.{name}" for name in LEARNER_VALUES))
             if player.name in self._hosts.installed and (is_for_all or own):
                 self._runtime.submit(Reconfigure(player.name, tuned(self.learner, player.hyperparameters)))
+
+    def _prune_checkpoints(self, player: str) -> None:
+        """Remove restart states but the one that the league names by now, and the one before."""
+        state = self._league.state
+        pointer = state.players[player].checkpoint
+        if pointer is not None:  # else the player has been reset since
+            self._policies.prune_checkpoints(player, newest=pointer.digest, pinned=pinned_checkpoints(state))
 
     def _submit_lease(self, lease: Lease) -> None:
         frozen = self._frozen.of_lease(lease, kept=self._runtime.keeps)
@@ -176,7 +182,9 @@ class Effects:
             return
         counters = counters_in(saved)
         digest = self._policies.put_checkpoint(directive.player, saved)
-        self._execute(ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps))
+        confirm = ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps)
+        if self._execute(confirm):
+            self._hosts.installed.discard(directive.player)  # what its learner still answers is of the old weights
 
 
 def open_again(state: LeagueState, player: str, unacted: Iterable[Event]) -> list[Event]:

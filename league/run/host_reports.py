@@ -131,6 +131,8 @@ class HostReports:
         self._hosts.free(report.host, self._league.state.leases)
 
     def _learner_progress(self, report: LearnerProgress) -> None:
+        if report.progress.player not in self._hosts.installed:  # of the learner that another takes the place of
+            return
         self._hosts.progress[report.progress.player] = report
         self._effects.report_progress(report.progress)
 
@@ -146,6 +148,9 @@ class HostReports:
 
     def _checkpoint_taken(self, report: CheckpointTaken) -> None:
         progress = report.progress
+        if progress.player not in self._hosts.installed:  # as in `_learner_progress`
+            self._restart_states.forget((progress.player,))
+            return
         digest = self._policies.put_checkpoint(progress.player, report.saved)
         self._restart_states.saved(progress)
         self._effects.report_progress(progress)

@@ -182,7 +182,8 @@ class FakeRuntime:
         assert isinstance(task, TakeCheckpoint)
         progress = self.progress(task.player)
         counters = Counters(progress.version, progress.trained_steps)
-        saved = restart_state({}, counters, np.zeros(1, np.float32))
+        name = np.frombuffer(task.player.encode(), np.uint8).astype(np.float32)  # no two players share a file
+        saved = restart_state({}, counters, name)
         return [CheckpointTaken(progress, saved)]
 
     def _play(self, lease: Lease) -> list[Report]:
