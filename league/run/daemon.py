@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from envs.protocol import EnvError
+from league.config.deadlines import START_S
 from league.config.run_config import RunConfig
 from league.core.state.commands import (
     Command,
@@ -44,6 +45,8 @@ from league.store.journaled_league import JournaledLeague
 POLL_S = 0.2
 DRAIN_S = 60.0
 """Longest wait for open leases and directives before a stop gives them up."""
+RATING_WAIT_S = START_S + DRAIN_S
+"""Longest wait for a host that can take a rating lease: it may have to start, and a learner to take up its state."""
 
 
 class Daemon:
@@ -290,7 +293,7 @@ class Daemon:
             self._restore_hosts()
             self._meter.start()
             self._playing = True
-        for host in list(self._hosts.idle):
+        for host in [host for host in self._hosts.idle if host not in state.hosts]:  # else parked or drained
             request = ask(host)
             if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
                 del self._hosts.idle[host]
@@ -305,9 +308,18 @@ class Daemon:
         if not self._league.state.is_competitive:
             return
         allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
-        phase = RatingPhase(allowance, self._league.state, begun=self._spent)
-        while not self.stop_requested and phase.continues(self._league.state, self._spent):
+        self._rate(RatingPhase(allowance, next_lease_id=lambda: self._league.state.next_lease_id, begun=self._spent))
+
+    def _rate(self, phase: RatingPhase) -> None:
+        """Grant rating leases while the phase lasts. Hosts may have to come into place first, or again."""
+        deadline = self._meter.now() + RATING_WAIT_S
+        while not self.stop_requested and phase.continues(self._spent, leases=self._league.state.leases):
             self._cycle("rating", grant=phase.request)
+            if self._league.state.leases:
+                deadline = self._meter.now() + RATING_WAIT_S
+            elif self._meter.now() >= deadline:
+                self._say(f"No host could play rating games for {RATING_WAIT_S:.0f} s: they are left out.")
+                return
 
     def _drain(self) -> None:
         """Wait for what is in hand, a learner that is to take up a transplant among it."""

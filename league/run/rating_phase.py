@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from league.config.run_config import RunConfig
 from league.core.state.commands import RequestLease
-from league.core.state.state import LeagueState
 from league.run.budget import Limits, Spent
 
 
@@ -54,30 +54,35 @@ class RatingPhase:
 
     Args:
       allowance: of the phase.
-      state: the league as the phase begins.
+      next_lease_id: number of the league's next lease, as it is now; every lease of the phase is one of its own.
       begun: what was spent until then.
     """
 
-    def __init__(self, allowance: RatingAllowance, state: LeagueState, *, begun: Spent) -> None:
+    def __init__(self, allowance: RatingAllowance, *, next_lease_id: Callable[[], int], begun: Spent) -> None:
         self._allowance = allowance
+        self._next_lease_id = next_lease_id
         self._begun = begun
-        self._left = allowance.leases
-        self._next_lease_id = state.next_lease_id
-        self._is_first = True
+        self._end = next_lease_id() + allowance.leases
+        self._asked: int | None = None
 
-    def continues(self, state: LeagueState, spent: Spent) -> bool:
+    def continues(self, spent: Spent, *, leases: Collection[int]) -> bool:
         """True if the phase should continue; asked before each turn of the daemon.
 
-        Not where a turn has granted nothing and nothing is in hand: then nothing can be rated, or no host is left.
+        Not where the last request was refused and nothing is in hand: then nothing can be rated.
+
+        Args:
+          leases: those that are open.
         """
         allowed = Limits(self._allowance.seconds, self._allowance.core_seconds)
-        moves = self._is_first or state.next_lease_id > self._next_lease_id or bool(state.leases)
-        self._is_first, self._next_lease_id = False, state.next_lease_id
-        return moves and self._left > 0 and not allowed.reached(spent, begun=self._begun)
+        refused = self._asked == self._next_lease_id() and not leases
+        return self._has_leases_left() and not refused and not allowed.reached(spent, begun=self._begun)
 
     def request(self, host: str) -> RequestLease | None:
-        """The next lease of an idle host; None where all have been asked for."""
-        if self._left <= 0:
+        """The next lease of an idle host; None where all have been granted."""
+        if not self._has_leases_left():
             return None
-        self._left -= 1
+        self._asked = self._next_lease_id()
         return RequestLease(host, "settle", steps=self._allowance.steps)
+
+    def _has_leases_left(self) -> bool:
+        return self._next_lease_id() < self._end

@@ -105,7 +105,7 @@ def _train(
     spent = replace(clock.spent, env_steps=league.state.totals.env_steps)
     if budget_spent(config.budget, spent, limits=limits):
         command = train_on_command(shlex.quote(str(folder.path)), config.budget, spent)
-        say(f"The budget of this run is spent: its ratings are settled, and nothing is trained. To train on: {command}")
+        say(f"The budget of this run is spent: rating games are played, and nothing is trained. To train on: {command}")
     with contextlib.ExitStack() as stack:
         operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
         floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,13 @@ import yaml
 
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
-from league.core.state.commands import NothingToLease, RequestLease
-from league.core.state.events import LeaseGranted
-from league.core.state.state import LeagueState
+from league.core.state.commands import ChangeLeague, NothingToLease, RequestLease
+from league.core.state.events import ConfigChange, LeaseGranted
 from league.reports.status.report import read_status
 from league.run.budget import Limits, Spent
+from league.run.daemon import BUDGET
 from league.run.rating_phase import RatingAllowance, RatingPhase, rating_allowance
-from league.runtime.protocol import PlayLease, Task
+from league.runtime.protocol import HostLost, PlayLease, Task
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.run.fake_runtime import STEPS_PER_LEASE, Bench
 from tests.league.tiny_runs import tiny
@@ -71,24 +72,28 @@ def test_time_counts_only_where_time_limited_the_training(
     assert (allowance.core_seconds is not None) is timed
 
 
-def test_several_idle_hosts_are_not_given_more_leases_than_there_are() -> None:
-    phase = RatingPhase(RatingAllowance(2, 4, 48, None, None), LeagueState(), begun=Spent())
+def test_several_idle_hosts_are_not_given_more_leases_than_there_are_and_a_refused_one_takes_none() -> None:
+    leases = itertools.count(7)
+    next_lease_id = next(leases)
+    phase = RatingPhase(RatingAllowance(2, 4, 48, None, None), next_lease_id=lambda: next_lease_id, begun=Spent())
+    assert phase.request("refused") == RequestLease("refused", "settle", steps=4)
     assert phase.request("a") == RequestLease("a", "settle", steps=4)
+    next_lease_id = next(leases)
     assert phase.request("b") == RequestLease("b", "settle", steps=4)
+    next_lease_id = next(leases)
     assert phase.request("c") is None
+    assert not phase.continues(Spent(), leases=(7, 8))
 
 
-def test_the_phase_ends_with_its_time_and_where_nothing_moves() -> None:
-    state, begun = LeagueState(), Spent(10.0, 10.0, 0)
-    phase = RatingPhase(RatingAllowance(9, 4, 48, seconds=2.0, core_seconds=None), state, begun=begun)
-    assert phase.continues(state, begun)
-    state.next_lease_id += 1
-    assert phase.continues(state, Spent(11.9, 99.0, 0))
-    state.next_lease_id += 1
-    assert not phase.continues(state, Spent(12.0, 10.0, 0)), "its time is over"
-    idle = RatingPhase(RatingAllowance(9, 4, 48, None, None), state, begun=begun)
-    assert idle.continues(state, begun)
-    assert not idle.continues(state, begun), "a turn granted nothing and nothing is in hand"
+def test_the_phase_ends_with_its_time_and_where_nothing_can_be_rated() -> None:
+    begun = Spent(10.0, 10.0, 0)
+    phase = RatingPhase(RatingAllowance(9, 4, 48, 2.0, None), next_lease_id=lambda: 1, begun=begun)
+    assert phase.continues(begun, leases=())
+    assert phase.continues(Spent(11.9, 99.0, 0), leases=()), "no host has been free so far"
+    assert not phase.continues(Spent(12.0, 10.0, 0), leases=()), "its time is over"
+    phase.request("a")
+    assert phase.continues(begun, leases=(0,))
+    assert not phase.continues(begun, leases=()), "the league refused, and nothing is in hand"
 
 
 def test_steps_of_rating_games_after_training_are_shown_as_such_and_not_counted_as_training(tmp_path: Path) -> None:
@@ -140,3 +145,59 @@ def test_there_is_nothing_to_settle_in_a_game_of_one_team_and_nothing_else_is_gr
     assert isinstance(granted, LeaseGranted)
     assert (granted.lease.steps, granted.lease.home, granted.lease.after_training) == (3, None, True)
     assert dataclasses.asdict(pair.grant("rate"))["after_training"] is False
+
+
+MANY = {**tiny()["league"], "ratings": {"step_fraction": 0.0, "final_leases": 20, "final_share": 1.0}}
+TWO_ACTORS = {"kind": "ray", "actor_hosts": 2, "learner_hosts": 1}
+
+
+def num_rated(bench: Bench) -> int:
+    """Rating leases after training that were handed to a host."""
+    return sum(isinstance(task, PlayLease) and task.lease.after_training for task in bench.runtime.tasks)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_resumed_run_whose_budget_is_spent_waits_for_its_hosts_and_then_rates(exact: bool, tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", exact=exact, budget={"env_steps": 1_000}, league=MANY)
+    daemon = bench.daemon(Limits())
+    bench.runtime.watch = lambda task: setattr(daemon, "stop_requested", num_rated(bench) > 0)
+    daemon.run()
+    bench.league.close()
+    again = Bench(tmp_path / "run", exact=exact, budget={"env_steps": 1_000}, league=MANY)
+    again.runtime.delay = 20
+    assert again.daemon(Limits()).run() == BUDGET
+    assert num_rated(again) == 20
+
+
+def test_a_learner_host_that_is_lost_as_the_budget_ends_only_delays_the_rating_games(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=MANY)
+
+    def lose(task: Task) -> None:
+        if num_rated(bench) == 3:
+            bench.runtime.lose("learner-0", "learner_host")
+
+    bench.runtime.watch = lose
+    bench.daemon(Limits()).run()
+    assert num_rated(bench) == 20
+    assert bench.seen[-1].hosts_lost >= 1
+
+
+def test_rating_games_that_no_host_can_play_are_left_out_and_said_to_be(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=MANY)
+
+    def lose(task: Task) -> None:
+        if num_rated(bench) == 3:
+            bench.runtime.report(HostLost("actor-0", "actor_host", "it was killed"))
+
+    bench.runtime.watch = lose
+    assert bench.daemon(Limits()).run() == BUDGET
+    assert bench.said[-1] == "No host could play rating games for 180 s: they are left out."
+
+
+def test_a_parked_host_takes_no_rating_games_from_the_others(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=MANY, runtime=TWO_ACTORS)
+    bench.runtime.report(*bench.runtime.starts("actor-1"))
+    bench.league.execute(ChangeLeague((ConfigChange("hosts.actor-1", '"working"', '"parked"'),), by="me"))
+    bench.league.commit()
+    bench.daemon(Limits()).run()
+    assert num_rated(bench) == 20
