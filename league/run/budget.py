@@ -180,8 +180,8 @@ class ClockFile:
 
     Fields:
       spent: totals when it was written.
-      env_steps_target: where the last command was to stop, if it did so by its limit of env steps. The next command
-        counts from there, wherever the lease in hand happened to end, so that N and N more are 2 N.
+      env_steps_target: where the last command was to stop by its limit of env steps; None if it did not come so far.
+        The next command counts from there, wherever the lease in hand happened to end, so that N and N more are 2 N.
     """
 
     spent: Spent = Spent()

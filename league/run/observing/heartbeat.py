@@ -24,7 +24,7 @@ class Heartbeat:
 
     Args:
       folder, league, runtime, alerts: of the run.
-      env_steps_target: kept in the clock file, see `ClockFile`.
+      env_steps_target: where this command stops; kept in the clock file once it is reached, see `ClockFile`.
       wall_time: seconds since 1970, a label.
     """
 
@@ -95,5 +95,7 @@ class Heartbeat:
 
     def write_clock(self, seen: DaemonStatus, *, durable: bool = False) -> None:
         """Write what is spent."""
-        clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
+        target = self._env_steps_target
+        is_reached = target is not None and seen.spent.env_steps >= target
+        clock = ClockFile(spent=seen.spent, env_steps_target=target if is_reached else None)
         self._folder.write_resume_file(CLOCK_FILE, clock.encode(), durable=durable)
