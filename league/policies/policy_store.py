@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -60,7 +60,6 @@ class PolicyStore:
         self._spec_hash = spec_hash(self._spec)
         self._layout = layout_of(build_network(self._spec, config.network, seed=0))
         self._held: OrderedDict[str, Weights] = OrderedDict()
-        self._last_checkpoint: dict[str, str] = {}
         self._networks: dict[str, NetworkConfig] = {}
 
     def use(self, config: RunConfig) -> None:
@@ -164,13 +163,9 @@ class PolicyStore:
         payload = self._checkpoints.get(player, digest)
         return stored_arrays(payload, source=self._checkpoints.path(player, digest))
 
-    def prune_checkpoints(self, player: str, *, newest: str, pinned: Collection[tuple[str, str]]) -> None:
-        """Keep the newest restart state, which the journal names, and the one before; all while one is pinned."""
-        before = self._last_checkpoint.get(player)
-        if any(owner == player for owner, _ in pinned):
-            return
-        self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
-        self._last_checkpoint[player] = newest
+    def prune_checkpoints(self, player: str, *, keep: tuple[str, ...]) -> None:
+        """Remove all restart states of a player but those with the given digests."""
+        self._checkpoints.prune(player, keep=keep)
 
 
 def snapshot_bytes(layout: Layout) -> int:

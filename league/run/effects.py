@@ -99,6 +99,11 @@ class Effects:
         self._execute = execute
         self._say = say
         self.learner = learner
+        self._newest_checkpoint = {
+            name: player.checkpoint.digest
+            for name, player in league.state.players.items()
+            if player.checkpoint is not None
+        }
 
     def carry_out(self, event: Event) -> None:
         """Do what follows from one event."""
@@ -109,6 +114,7 @@ class Effects:
         elif isinstance(event, CheckpointSaved):
             self._prune_checkpoints(event.player)
         elif isinstance(event, PlayerTransplanted | PlayerAdded):
+            self._prune_checkpoints(event.player)
             self.install(event.player)
         elif isinstance(event, SettingsChanged):
             self._reconfigure(event)
@@ -139,11 +145,18 @@ class Effects:
                 self._runtime.submit(Reconfigure(player.name, tuned(self.learner, player.hyperparameters)))
 
     def _prune_checkpoints(self, player: str) -> None:
-        """Remove restart states but the one that the league names by now, and the one before."""
+        """Remove restart states but the one that the league names by now, and the one before; none while one is pinned.
+
+        Donors of open transplants have theirs pinned.
+        """
         state = self._league.state
         pointer = state.players[player].checkpoint
-        if pointer is not None:  # else the player has been reset since
-            self._policies.prune_checkpoints(player, newest=pointer.digest, pinned=pinned_checkpoints(state))
+        before = self._newest_checkpoint.get(player)
+        if pointer is None or pointer.digest == before:  # the player has been reset since, or has not learnt since
+            return
+        self._newest_checkpoint[player] = pointer.digest
+        if not any(owner == player for owner, _ in pinned_checkpoints(state)):
+            self._policies.prune_checkpoints(player, keep=(pointer.digest, *filter(None, [before])))
 
     def _submit_lease(self, lease: Lease) -> None:
         frozen = self._frozen.of_lease(lease, kept=self._runtime.keeps)

@@ -140,14 +140,6 @@ def test_a_checkpoint_is_read_as_it_was_stored(tmp_path: Path) -> None:
         stores.policies.get_checkpoint("main-0", "0" * 64)
 
 
-def test_the_newest_checkpoint_and_the_one_before_are_kept(tmp_path: Path) -> None:
-    stores, digests = Stores(tmp_path), []
-    for version in range(4):
-        digests.append(stores.policies.put_checkpoint("main-0", {"version": np.array([version])}))
-        stores.policies.prune_checkpoints("main-0", newest=digests[-1], pinned=())
-    assert set(stores.checkpoints.digests("main-0")) == set(digests[-2:])
-
-
 def started_from(stores: Stores, path: Path, *, info: SnapshotInfo | None, checkpoint: str | None) -> InstallPlayer:
     """What main-0 starts from in a league in which it has this snapshot and this checkpoint."""
     league = Bench(path).league

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.checkpointing import RestartStates
 from league.runtime.protocol import PlayLease, TakeCheckpoint, Task
+from league.store.checkpoints import CheckpointStore
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER, events_of, go_on, start, state_of, tiny
 
@@ -35,6 +37,21 @@ def test_learners_are_saved_by_time_however_few_updates_they_make(tmp_path: Path
     versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
     assert len(versions) >= 5
     assert all(later - earlier <= 24 for earlier, later in itertools.pairwise(versions[:-1]))
+
+
+def test_the_newest_restart_state_and_the_one_before_are_kept_by_each_process(tmp_path: Path) -> None:
+    """`league rewind` to the last stop needs the state of that stop."""
+    changes: dict[str, Any] = {"league": ONE_PLAYER, "runtime": {"checkpoint_updates": 6}}
+    for _ in range(3):
+        bench = Bench(tmp_path / "run", **changes)
+        bench.runtime.versions = {name: player.version for name, player in bench.league.state.players.items()}
+        kept_before = CheckpointStore(bench.folder.checkpoints_path).digests("main-0")
+        bench.run(env_steps=300)
+        saved = [event.digest for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
+        kept = CheckpointStore(bench.folder.checkpoints_path).digests("main-0")
+        assert set(kept) == set(list(dict.fromkeys(saved))[-2:])
+        assert set(kept) != set(kept_before)
+        bench.league.close()
 
 
 def test_a_version_far_below_the_last_saved_one_is_saved_and_a_report_that_is_late_is_not() -> None:
