@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from envs.plugins import first_line
 from league.alerts.watch import AlertWatch
+from league.errors import StorageError
 from league.run.budget import ClockFile
 from league.run.daemon_status import DaemonStatus
 from league.runtime.protocol import Runtime
@@ -48,7 +49,7 @@ class Heartbeat:
         self._last_seen: DaemonStatus | None = None
 
     def write(self, seen: DaemonStatus | None, *, phase: str, steps_per_s: float = 0.0, message: str = "") -> None:
-        """Write the heartbeat, and before it what is spent.
+        """Write the heartbeat, and before it what is spent; a run that has ended has written that durably.
 
         Args:
           seen: None before the daemon has made a turn, and where it is gone.
@@ -56,7 +57,8 @@ class Heartbeat:
         """
         if seen is not None:
             self._last_seen = seen
-            self.write_clock(seen)
+            if phase not in ENDED:
+                self.write_clock(seen)
         last, state = self._last_seen, self._league.state
         self._folder.write_status(
             RunStatus(
@@ -72,13 +74,13 @@ class Heartbeat:
                 players=len(state.players),
                 snapshots=len(state.snapshots),
                 message=message,
-                refused=0 if seen is None else seen.refused,
-                hosts_lost=0 if seen is None else seen.hosts_lost,
+                refused=0 if last is None else last.refused,
+                hosts_lost=0 if last is None else last.hosts_lost,
                 trained_s=None if last is None else last.spent.seconds,
                 budget_spent=None if last is None else last.budget_fraction,
                 parked=() if seen is None else seen.parked,
                 stuck="" if seen is None else seen.stuck,
-                quarantined_games=0 if seen is None else seen.quarantined_games,
+                quarantined_games=0 if last is None else last.quarantined_games,
                 alerts=() if phase in ENDED else self._alerts.firing,
                 paused_by="" if state.training_pause is None else state.training_pause.by,
             )
@@ -90,7 +92,8 @@ class Heartbeat:
         try:
             yield
         except BaseException as error:
-            self.write(None, phase="failed", message=first_line(error) or repr(error))
+            with contextlib.suppress(StorageError):  # a full disk must not hide the error
+                self.write(None, phase="failed", message=first_line(error) or repr(error))
             raise
 
     def write_clock(self, seen: DaemonStatus, *, durable: bool = False) -> None:

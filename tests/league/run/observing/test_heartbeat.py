@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from league.errors import DiskFull, LeagueError
 from league.run.budget import ClockFile, Limits, Spent
 from league.run.daemon_status import DaemonStatus
 from league.run.observing.heartbeat import Heartbeat
@@ -42,3 +43,37 @@ def test_the_next_command_counts_from_the_target_of_this_one_only_where_it_was_r
     bench.league.state.totals.env_steps = env_steps
     limits = Limits(env_steps=500)
     assert limits.env_steps_target(begun_at(clock, bench.league.state, limits)) == next_stop
+
+
+def test_the_heartbeat_of_a_stop_leaves_the_clock_as_it_was_written_to_last(bench: Bench) -> None:
+    heartbeat = heartbeat_of(bench)
+    heartbeat.write_clock(seen_after(300), durable=True)
+    clock = bench.folder.path / CLOCK_FILE
+    written = clock.stat().st_ino
+    heartbeat.write(seen_after(300), phase="stopped")
+    assert clock.stat().st_ino == written
+    heartbeat.write(seen_after(300), phase="running")
+    assert clock.stat().st_ino != written
+
+
+def test_the_heartbeat_of_a_failed_run_keeps_what_was_lost_and_refused(bench: Bench) -> None:
+    heartbeat = heartbeat_of(bench)
+    heartbeat.write(seen_after(300), phase="running")
+    with pytest.raises(LeagueError), heartbeat.failure_noted():
+        raise LeagueError("actor-0 was lost 6 times in a row")
+    status = bench.folder.read_status()
+    assert status is not None
+    assert (status.phase, status.message) == ("failed", "actor-0 was lost 6 times in a row")
+    assert (status.refused, status.hosts_lost, status.quarantined_games) == (3, 6, 2)
+
+
+def test_a_heartbeat_that_cannot_be_written_does_not_hide_why_the_run_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, status: object) -> None:
+        raise DiskFull(bench.folder.path)
+
+    heartbeat = heartbeat_of(bench)
+    monkeypatch.setattr("league.store.run_folder.RunFolder.write_status", full)
+    with pytest.raises(LeagueError, match="in a row"), heartbeat.failure_noted():
+        raise LeagueError("actor-0 was lost 6 times in a row")
