@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from league.core.marks import DRAINED
@@ -19,7 +19,7 @@ class RestartStates(Protocol):
     """The part of `league.run.checkpointing.RestartStates` that saves every player."""
 
     @property
-    def waiting(self) -> bool: ...
+    def waiting(self) -> Collection[str]: ...
 
     def ask_all(self, players: Iterable[str]) -> None: ...
 

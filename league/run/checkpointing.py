@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from agents.restart_state import counters_in
 from league.config.run_config import RuntimeConfig
@@ -35,9 +35,9 @@ class RestartStates:
         self._waiting: set[str] = set()
 
     @property
-    def waiting(self) -> bool:
-        """True while a learner that was asked has not answered."""
-        return bool(self._waiting)
+    def waiting(self) -> Collection[str]:
+        """The players whose learner was asked and has not answered."""
+        return self._waiting
 
     def ask_due(self, reports: Iterable[LearnerProgress], installed: Collection[str], *, now: float) -> None:
         """Ask every learner that is in place and whose restart state is due, see `due`."""
@@ -100,3 +100,12 @@ def restored_progress(player: PlayerState, install: InstallPlayer, *, say: Calla
     if lost > 0:
         say(f"{player.name} continues from {steps:,} trained steps: the {lost:,} after that are lost.")
     return Progress(player.name, version, steps)
+
+
+def unsaved_progress(state: LeagueState, players: Iterable[str]) -> Iterator[str]:
+    """One sentence for each of these players that has trained since the state that its learner will continue from."""
+    for name in sorted(players):
+        known = state.players[name]
+        saved = known.gate_steps if known.checkpoint is None else known.checkpoint.trained_steps
+        if known.trained_steps > saved:
+            yield f"No restart state of {name} came in time: what it learnt after {saved:,} trained steps is lost."

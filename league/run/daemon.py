@@ -29,7 +29,7 @@ from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.probes.prober import Prober
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
-from league.run.checkpointing import RESCUE_S, RestartStates
+from league.run.checkpointing import RESCUE_S, RestartStates, unsaved_progress
 from league.run.daemon_status import DaemonStatus
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
@@ -47,6 +47,9 @@ DRAIN_S = 60.0
 """Longest wait for open leases and directives before a stop gives them up."""
 RATING_WAIT_S = START_S + DRAIN_S
 """Longest wait for a host that can take a rating lease: it may have to start, and a learner to take up its state."""
+
+MAX_NAMED = 10
+"""Items that a sentence about a stop names."""
 
 
 class Daemon:
@@ -164,6 +167,7 @@ class Daemon:
             except Exception as error:  # boundary: the error that ended the run is the one to report
                 self._say(f"What was learnt since the last restart states could not be saved: {error}")
                 return
+        self._say_what_is_unsaved()
 
     @property
     def playing(self) -> bool:
@@ -329,7 +333,17 @@ class Daemon:
             waiting = state.leases or state.directives or self._unacted
             return not waiting and (self._learners_in_place() or not self._playing)
 
-        self._run_until(nothing_open)
+        if not self._run_until(nothing_open) and (left := self._open_work()):
+            rest = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
+            self._say(f"The stop no longer waits for {', '.join(left[:MAX_NAMED])}{rest}.")
+
+    def _open_work(self) -> list[str]:
+        """Names what a stop waits for: leases, directives, and learners that are not in place."""
+        state = self._league.state
+        leases = [f"lease {lease.lease_id} of {lease.host}" for lease in state.leases.values()]
+        directives = [f"the {directive.kind} of {directive.player}" for directive in state.directives.values()]
+        absent = [f"the learner of {player}" for player in state.players if player not in self._hosts.installed]
+        return leases + directives + (absent if self._playing else [])
 
     def _abandon(self) -> None:
         """Let a task go that hangs, so that the learners of the same process can still be saved."""
@@ -340,10 +354,18 @@ class Daemon:
     def _checkpoint_all(self) -> None:
         self._restart_states.ask_all(self._hosts.installed)
         self._run_until(lambda: not self._restart_states.waiting)
+        self._say_what_is_unsaved()
 
-    def _run_until(self, is_done: Callable[[], bool]) -> None:
-        """Run without new leases until a condition holds or the time is up."""
+    def _say_what_is_unsaved(self) -> None:
+        state = self._league.state
+        absent = set(state.players) - self._hosts.installed if self._playing else set()
+        for sentence in unsaved_progress(state, absent.union(self._restart_states.waiting)):
+            self._say(sentence)
+
+    def _run_until(self, is_done: Callable[[], bool]) -> bool:
+        """Run without new leases until a condition holds or the time is up; returns True if it holds."""
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._deterministic else DRAIN_S
         deadline = self._meter.now() + patience_s
         while not is_done() and self._meter.now() < deadline and not (self._deterministic and self._reports.stuck):
             self._cycle("draining", grant=None)
+        return is_done()

@@ -23,7 +23,7 @@ from league.runtime.protocol import (
     Task,
 )
 from tests.league.run.fake_runtime import Bench
-from tests.league.tiny_runs import ONE_PLAYER, events_of, tiny
+from tests.league.tiny_runs import GATE, ONE_PLAYER, events_of, tiny
 
 
 def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> None:
@@ -43,6 +43,7 @@ def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> 
     assert DRAIN_S <= bench.runtime.now - started < 2 * DRAIN_S + 20
     assert not bench.league.state.leases
     assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
+    assert "The stop no longer waits for lease 3 of actor-0." in bench.said
 
 
 def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: Path) -> None:
@@ -62,6 +63,38 @@ def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: 
     saved = {event.player for event in events if isinstance(event, CheckpointSaved)}
     assert saved == set(bench.league.state.players)
     assert events[-1] == RunStopped(1, SIGNAL)
+
+
+def test_a_stop_says_whose_training_it_could_not_save(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER, runtime={"checkpoint_updates": 6})
+    bench.runtime.drop = lambda task: isinstance(task, TakeCheckpoint) and len(bench.runtime.of(TakeCheckpoint)) > 1
+    bench.run(env_steps=1_000)
+    player = bench.league.state.players["main-0"]
+    assert player.checkpoint is not None
+    assert player.checkpoint.trained_steps == 400 < player.trained_steps
+    assert bench.said == ["No restart state of main-0 came in time: what it learnt after 400 trained steps is lost."]
+
+
+def test_a_stop_says_nothing_where_the_last_snapshot_holds_what_was_learnt(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
+    bench.runtime.drop = lambda task: isinstance(task, TakeCheckpoint)
+    bench.run(env_steps=1_000)
+    assert bench.said == []
+
+
+def test_a_stop_that_saved_everything_says_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.run(env_steps=1_000)
+    assert bench.said == []
+
+
+def test_a_stop_names_ten_of_the_things_it_no_longer_waits_for(tmp_path: Path) -> None:
+    players = [{"role": "main_agent", "count": 12, "gate": GATE}]
+    bench = Bench(tmp_path / "run", league={"players": players})
+    bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
+    bench.run(env_steps=0)
+    names = ", ".join(f"the snapshot of main-{number}" for number in range(10))
+    assert bench.said[0] == f"The stop no longer waits for {names} and 2 more."
 
 
 def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path) -> None:
