@@ -23,7 +23,6 @@ from agents.restart_state import (
     Arrays,
     Counters,
     counters_in,
-    ema_in,
     restart_state,
     scales_in,
     weights_alone,
@@ -164,22 +163,15 @@ class Learner:
         return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=threads)
 
     def publish(self) -> Weights:
-        """The newest weights. Raises WeightsError if one is not finite."""
+        """The newest weights, which nobody may write to. Raises WeightsError if one is not finite."""
         try:
             vector = self._updater.weights()
         except StageError as error:
             self._restart(error)
             vector = self._updater.weights()
-        return self._published(vector)
-
-    def publish_ema(self) -> Weights | None:
-        """The moving average of the weights, under the present version; None if `ema_share` is 0.
-
-        Raises:
-          WeightsError: one is not finite.
-        """
-        vector = ema_in(self._updater_state())
-        return None if vector is None else self._published(vector)
+        require_finite(vector)
+        vector.setflags(write=False)
+        return Weights(vector=vector, layout=self._layout, version=self.version)
 
     def reconfigure(self, config: LearnerConfig) -> None:
         """Use these rates, costs and limits from the next update on; batch, network and objective stay as built."""
@@ -207,7 +199,11 @@ class Learner:
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, their average, optimizer moments, counters, running scales."""
-        state = self._updater_state()
+        try:
+            state = self._updater.save()
+        except StageError as error:
+            self._restart(error)
+            state = self._updater.save()
         counters = Counters(self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row)
         return restart_state(state, counters, self._scale.save())
 
@@ -227,20 +223,6 @@ class Learner:
     def close(self) -> None:
         """Release the updater; may be called twice."""
         self._updater.close()
-
-    def _published(self, vector: NDArray[np.float32]) -> Weights:
-        """Weights under the present version that nobody may write to. Raises WeightsError if one is not finite."""
-        require_finite(vector)
-        vector.setflags(write=False)
-        return Weights(vector=vector, layout=self._layout, version=self.version)
-
-    def _updater_state(self) -> Arrays:
-        """The arrays of the updater, after a restart if a worker was lost."""
-        try:
-            return self._updater.save()
-        except StageError as error:
-            self._restart(error)
-            return self._updater.save()
 
     def _update(
         self, blocks: Iterable[Unrolls], *, budget_fraction: float, microbatches_per_block: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class AsyncLearnerHost:
       setup: what to build.
       dtype: compute type of the forward passes.
       workers_of: of the learner of a player, where it is cut into stages or replicas.
-      clock: seconds, for the share of time in which there was nothing to learn from.
+      clock: seconds, for the share of time that copying weights takes.
       patience_s: see `PATIENCE_S`.
       pushes_each: chunks of one actor host that wait here when it waits itself, with an idle core.
       spare_cores: cores that are idle in any case.
@@ -110,8 +110,7 @@ class AsyncLearnerHost:
         self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._held: dict[str, _Held] = {}
         self._next_player: deque[str] = deque()
-        self._busy_s = 0.0
-        self._since = clock()
+        self._refused: Counter[str] = Counter()
         self._closed = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="learners", daemon=True)
@@ -162,10 +161,6 @@ class AsyncLearnerHost:
             return held.newest
         return self._request(lambda: self._refreshed(player))
 
-    def ema(self, player: str) -> Weights | None:
-        """As in the protocol."""
-        return self._request(self._get(player).learner.publish_ema)
-
     def progress(self) -> list[LearnerProgress]:
         """As in the protocol.
 
@@ -174,11 +169,8 @@ class AsyncLearnerHost:
         """
         self._raise_if_over()
         with self._changed:
-            now, busy = self._clock(), self._busy_s
-            idle = 1.0 - busy / max(now - self._since, 1e-9)
-            self._busy_s, self._since = 0.0, now
             everyone = list(self._held.items())
-        return [self._progress_of(player, held, min(max(idle, 0.0), 1.0)) for player, held in everyone]
+        return [self._progress_of(player, held) for player, held in everyone]
 
     def reset(self, player: str, weights: Weights) -> None:
         """As in the protocol."""
@@ -277,8 +269,6 @@ class AsyncLearnerHost:
         else:
             weights = held.newest.weights
             held.newest = Newest(weights, _progress(player, held.learner), report, held.learner.skipped_updates)
-        with self._changed:
-            self._busy_s += report.update_s - report.waited_s
 
     def _threads_of_use(self) -> int:
         """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
@@ -314,6 +304,7 @@ class AsyncLearnerHost:
         held.learner.reset(weights)
         self._hold(player, held.learner, first_version=held.learner.version)
         held.feeder.close()
+        self._count_refused(player, held.feeder)
 
     def _checkpoint(self, player: str) -> CheckpointTaken:
         learner = self._get(player).learner
@@ -345,11 +336,18 @@ class AsyncLearnerHost:
             held.feeder.close()
             held.learner.close()
 
-    def _progress_of(self, player: str, held: _Held, idle_fraction: float) -> LearnerProgress:
-        feeder, newest = held.feeder.report(), held.newest
-        if feeder.refused:
-            logger.warning("%d chunks of %s were refused: %s", feeder.refused, player, feeder.reason)
-        return LearnerProgress(newest.progress, newest.update, newest.skipped, idle_fraction, feeder.refused)
+    def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
+        newest = held.newest
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.feeder))
+
+    def _count_refused(self, player: str, feeder: Feeder[OpenChunk]) -> int:
+        """Chunks of a player that were refused so far; those that are new are logged."""
+        new = feeder.report()
+        if new.refused:
+            logger.warning("%d chunks of %s were refused: %s", new.refused, player, new.reason)
+        with self._changed:
+            self._refused[player] += new.refused
+            return self._refused[player]
 
     def _get(self, player: str) -> _Held:
         self._raise_if_over()

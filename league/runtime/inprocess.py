@@ -217,8 +217,8 @@ class InProcessRuntime:
             self._reports.append(PlayerInstalled(task.player))
         elif isinstance(task, TakeSnapshot):
             newest = learners.newest(task.player)
-            trained, ema = newest.progress.trained_steps, learners.ema(task.player)
-            self._reports.append(SnapshotTaken(task.directive_id, task.player, newest.weights, trained, ema))
+            trained_steps = newest.progress.trained_steps
+            self._reports.append(SnapshotTaken(task.directive_id, task.player, newest.weights, trained_steps))
         elif isinstance(task, ResetPlayer):
             learners.reset(task.player, task.weights)
             self._reports.append(ResetDone(task.directive_id))

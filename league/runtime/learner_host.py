@@ -83,12 +83,8 @@ class LearnerHost(Protocol):
         """The newest weights of a player, and how far it is. Raises UnknownPlayer."""
         ...
 
-    def ema(self, player: str) -> Weights | None:
-        """The moving average of a player's weights; None if its learner keeps none. Raises UnknownPlayer."""
-        ...
-
     def progress(self) -> list[LearnerProgress]:
-        """Progress of every player, and the fraction of time without work since the last call."""
+        """Progress of every player."""
         ...
 
     def reset(self, player: str, weights: Weights) -> None:

@@ -195,13 +195,12 @@ class LeaseLost:
 
 @dataclass(frozen=True)
 class SnapshotTaken:
-    """Answer to `TakeSnapshot`. ema: the moving average of the weights, None if the learner keeps none."""
+    """Answer to `TakeSnapshot`."""
 
     directive_id: int
     player: str
     weights: Weights
     trained_steps: int
-    ema: Weights | None = None
 
 
 @dataclass(frozen=True)
@@ -225,14 +224,12 @@ class LearnerProgress:
 
     Fields:
       update: the newest, None before the first. skipped: updates left out as not finite.
-      idle_fraction: of the host's time since the last report in which it waited for rows.
-      refused: chunks since the last report that turned out to be damaged.
+      refused: chunks that turned out to be damaged, since the host held the player first.
     """
 
     progress: Progress
     update: UpdateReport | None
     skipped: int
-    idle_fraction: float = 0.0
     refused: int = 0
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import torch
 
 from agents.learner.learner import Learner, UpdateReport
@@ -24,22 +21,13 @@ class SyncLearnerHost:
       setup: what to build.
       dtype: compute type of the forward passes.
       workers: of learners that are cut into stages or replicas.
-      clock: seconds, for the share of time in which there was nothing to learn from.
     """
 
-    def __init__(
-        self,
-        setup: HostSetup,
-        *,
-        dtype: torch.dtype,
-        workers: Workers | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, setup: HostSetup, *, dtype: torch.dtype, workers: Workers | None = None) -> None:
         self.budget_fraction = 0.0
         self._setup = setup
         self._workers = workers or Workers()
         self._dtype = dtype
-        self._clock = clock
         self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
@@ -47,8 +35,6 @@ class SyncLearnerHost:
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
         self._first_version: dict[str, int] = {}
-        self._busy_s = 0.0
-        self._since = clock()
 
     def install(self, task: InstallPlayer) -> None:
         """As in the protocol."""
@@ -64,7 +50,6 @@ class SyncLearnerHost:
         Raises:
           NonFiniteError: from the learner.
         """
-        start = self._clock()
         learner = self._learner(player)
         header, unrolls = self._codec.decode(chunk)
         check_address(header, run=self._setup.run, player=player)
@@ -76,7 +61,6 @@ class SyncLearnerHost:
         rows = self._setup.learner.batch_rows
         if sum(part.num_rows for part in waiting) >= rows:
             self._learn(player, learner, concatenate(waiting))
-        self._busy_s += self._clock() - start
         return self._published_weights(player)
 
     def published(self, player: str) -> Weights:
@@ -93,22 +77,10 @@ class SyncLearnerHost:
             learner.skipped_updates,
         )
 
-    def ema(self, player: str) -> Weights | None:
-        """As in the protocol."""
-        return self._learner(player).publish_ema()
-
     def progress(self) -> list[LearnerProgress]:
         """As in the protocol."""
-        now = self._clock()
-        idle = 1.0 - self._busy_s / max(now - self._since, 1e-9)
-        self._busy_s, self._since = 0.0, now
         return [
-            LearnerProgress(
-                progress=self._progress_of(player),
-                update=self._updates.get(player),
-                skipped=learner.skipped_updates,
-                idle_fraction=min(max(idle, 0.0), 1.0),
-            )
+            LearnerProgress(self._progress_of(player), self._updates.get(player), learner.skipped_updates)
             for player, learner in self._learners.items()
         ]
 

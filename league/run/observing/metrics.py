@@ -63,7 +63,10 @@ def run_metrics(
         values.update(_versus_metrics(state, player))
         values.update(_episode_metrics(player))
         progress = seen.progress.get(player.name)
-        if progress is not None and progress.update is not None:
+        if progress is None:
+            continue
+        values[names.REFUSED_CHUNKS.of(player.name)] = float(progress.refused)
+        if progress.update is not None:
             values.update(_update_metrics(player.name, progress, progress.update))
     return values
 

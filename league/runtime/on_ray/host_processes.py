@@ -282,8 +282,8 @@ class LearnerHostProcess:
 
     def snapshot(self, directive_id: int, player: str) -> SnapshotTaken:
         """The player's weights as they are now."""
-        newest, ema = self._host.newest(player), self._host.ema(player)
-        return SnapshotTaken(directive_id, player, newest.weights, newest.progress.trained_steps, ema)
+        newest = self._host.newest(player)
+        return SnapshotTaken(directive_id, player, newest.weights, newest.progress.trained_steps)
 
     @logs_its_errors
     def reset(self, player: str, weights: Weights) -> None:

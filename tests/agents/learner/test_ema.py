@@ -11,9 +11,8 @@ from agents.learner.build import build_learner
 from agents.learner.learner import Learner
 from agents.learner.step.optimizer import ema_rate
 from agents.nets.network import build_network
-from agents.restart_state import weights_alone
+from agents.restart_state import ema_in
 from agents.unroll.unroll import Unrolls
-from agents.weights import WeightsError
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, MLP, seed=1)
@@ -34,9 +33,9 @@ def poisoned() -> Unrolls:
 
 
 def ema_of(learner: Learner) -> NDArray[np.float32]:
-    weights = learner.publish_ema()
-    assert weights is not None and weights.version == learner.version
-    return weights.vector
+    average = ema_in(learner.save())
+    assert average is not None
+    return average
 
 
 def expected(passed: list[NDArray[np.float32]], *, share: float) -> NDArray[np.float64]:
@@ -118,16 +117,7 @@ def test_a_bad_update_leaves_the_average_alone_and_a_rollback_takes_it_back() ->
     np.testing.assert_array_equal(ema_of(learner), good)
 
 
-def test_an_average_that_is_not_finite_is_not_published() -> None:
-    learner = learner_of()
-    spoilt = weights_alone(learner.publish().vector)
-    spoilt["ema"] = np.full_like(learner.publish().vector, np.inf)
-    learner._load(spoilt)
-    with pytest.raises(WeightsError, match="refusing to publish"):
-        learner.publish_ema()
-
-
 def test_without_a_share_there_is_no_average() -> None:
     learner = learner_of(ema_share=0.0)
     learner.update(batch(), budget_fraction=0.0)
-    assert learner.publish_ema() is None and learner.save()["ema"].size == 0
+    assert ema_in(learner.save()) is None

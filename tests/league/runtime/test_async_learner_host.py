@@ -26,7 +26,7 @@ from league.config.deadlines import Deadlines
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.protocol import HostSetup, InstallPlayer
 from league.runtime.sync_learner_host import SyncLearnerHost
-from tests.league.runtime.host_cases import chunk_of, encoded, rows_of, setup_of
+from tests.league.runtime.host_cases import chunk_of, encoded, rows_of, setup_of, weights_of
 
 DEADLINE_S = 20.0
 PLAYER = "main-0"
@@ -242,6 +242,7 @@ def test_a_foreign_chunk_is_refused_and_all_players_continue(name: str, host: As
         host.push(player, chunk_of(seed=1, player=player))
         wait_until(lambda player=player: version_of(host, player) == 1, "an update")  # type: ignore[misc]
     assert [report.refused for report in host.progress()] == [1, 0]
+    assert [report.refused for report in host.progress()] == [1, 0], "counted, and no second time"
     assert f"1 chunks of {PLAYER} were refused: " in caplog.text and reason in caplog.text
 
 
@@ -250,7 +251,8 @@ def test_a_chunk_whose_header_hides_the_age_of_its_rows_is_refused(host: AsyncLe
     host.push(PLAYER, Lz4Codec().encode(rows_of(8, seed=0), header))
     host.push(PLAYER, chunk_of(seed=1))
     wait_until(lambda: version_of(host) == 1, "an update from the other chunk")
-    assert [report.refused for report in host.progress()] == [1]
+    host.reset(PLAYER, weights_of(SETUP, seed=1))
+    assert [report.refused for report in host.progress()] == [1], "a reset forgets none"
 
 
 def test_a_chunk_of_more_rows_than_will_ever_fit_is_refused_at_once(host: AsyncLearnerHost) -> None:
@@ -283,19 +285,6 @@ def test_a_learner_that_fails_is_reported_to_everyone_and_nobody_hangs(monkeypat
     for ask in (host.progress, lambda: host.newest(PLAYER).weights, lambda: host.checkpoint(PLAYER)):
         with pytest.raises(LearnerError, match="learning has failed: 6 updates in a row"):
             ask()
-    host.close()
-
-
-def test_time_without_rows_is_idle() -> None:
-    now = [0.0]
-    host = AsyncLearnerHost(SETUP, dtype=torch.float32, clock=lambda: now[0])
-    host.start()
-    host.install(InstallPlayer(PLAYER))
-    host.progress()
-    host._busy_s = 1.0
-    now[0] += 4.0
-    (report,) = host.progress()
-    assert report.idle_fraction == 0.75
     host.close()
 
 

@@ -214,7 +214,6 @@ def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
     (progress,) = host.progress()
     assert (progress.progress.version, progress.skipped) == (3, 0)
     assert progress.update is not None
-    assert 0.0 <= progress.idle_fraction <= 1.0
 
 
 def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:

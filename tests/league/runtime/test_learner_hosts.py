@@ -6,9 +6,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 
+from agents.restart_state import ema_in
 from agents.unroll.codec import ChunkError
 from league.core.state.records import Hyperparameter
 from league.runtime.async_learner_host import AsyncLearnerHost
@@ -72,7 +74,7 @@ def test_every_whole_batch_makes_a_version_and_a_rest_waits(host: LearnerHost) -
     (report,) = host.progress()
     assert (report.progress, report.skipped, report.refused) == (host.newest(PLAYER).progress, 0, 0)
     assert report.update is not None and report.update == host.newest(PLAYER).update
-    assert report.progress.trained_steps > 0 and 0.0 <= report.idle_fraction <= 1.0
+    assert report.progress.trained_steps > 0
 
 
 def test_weights_are_the_same_object_until_the_version_changes(host: LearnerHost) -> None:
@@ -116,9 +118,9 @@ def test_a_reset_takes_a_new_version_and_drops_the_rows_of_the_past_self(host: L
 def test_the_average_of_a_players_weights_follows_its_updates(host: LearnerHost) -> None:
     host.push(PLAYER, chunk_of())
     reached(host, 1)
-    ema, newest = host.ema(PLAYER), host.newest(PLAYER).weights
-    assert ema is not None and ema.digest() == newest.digest(), "the first weights are replaced whole"
-    assert ema.version == newest.version == 1
+    average, newest = ema_in(host.checkpoint(PLAYER).saved), host.newest(PLAYER).weights
+    assert average is not None
+    assert np.array_equal(average, newest.vector), "the first weights are replaced whole"
 
 
 def test_a_player_installed_from_its_checkpoint_learns_on_exactly(make: Make, host: LearnerHost) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from league.core.metagame.ratings import league_ratings
+from league.core.state.records import Progress
 from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import (
     BEST_RATING,
@@ -19,6 +20,7 @@ from league.monitor.names import (
     PROBE_FRACTION,
     PROBE_VALUE,
     REFUSED,
+    REFUSED_CHUNKS,
     RETURN_MEAN,
     SEAT_RETURN_MEAN,
     TRUNCATED,
@@ -28,8 +30,11 @@ from league.reports.status.report import read_status
 from league.run.budget import Spent
 from league.run.daemon_status import DaemonStatus
 from league.run.observing.background_ratings import BackgroundRatings
+from league.run.observing.metrics import run_metrics
 from league.run.observing.observer import Observer
-from tests.league.tiny_runs import start, state_of, tiny
+from league.runtime.protocol import LearnerProgress
+from tests.league.run.fake_runtime import Bench
+from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
 
 SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
 
@@ -80,6 +85,14 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(tmp_path: Path) 
     assert 0 < last.values[TRUNCATED.name] <= totals.truncated == totals.games
     assert last.values[REFUSED.name] == last.values[HOSTS_LOST.name] == 0.0
     assert read_status(tmp_path / "run").league.truncated == totals.truncated
+
+
+def test_refused_chunks_are_a_metric_also_of_a_learner_that_has_made_no_update(tmp_path: Path) -> None:
+    state = Bench(tmp_path / "run", league=ONE_PLAYER).league.state
+    progress = {"main-0": LearnerProgress(Progress("main-0", 0, 0), None, 0, refused=3)}
+    seen = DaemonStatus(Spent(), 0.0, "training", progress, 0, 0)
+    values = run_metrics(state, seen, ratings={}, steps_per_s=0.0, journal_seq=0, disk_free=0)
+    assert values[REFUSED_CHUNKS.of("main-0")] == 3.0
 
 
 @pytest.mark.usefixtures("at_once")
