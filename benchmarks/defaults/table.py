@@ -1,4 +1,4 @@
-"""The README's table of the shipped defaults, written from stored figures; a run that is missing shows as such."""
+"""Tables of the shipped defaults, written into a page from stored figures; a run that is missing shows as such."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ def tables(
     rules: str,
 ) -> str:
     """Markdown of one table of the games for each budget. rules: the digest that the figures were made with."""
-    lines = [f"Rules `{rules}`. Median over the seeds that were run; their number where it is not {len(SEEDS)}.", ""]
+    lines = [
+        f"Rules `{rules}`.",
+        f"Median over the seeds that were run; their number where it is not {len(SEEDS)}.",
+        "",
+    ]
     for core_seconds in budgets:
         lines += [f"{core_seconds:g} core-seconds:", "", *_table(core_seconds, figures, uniform, games), ""]
     return "\n".join(lines)
