@@ -28,9 +28,8 @@ def backup(
     from league.history.backup import back_up
     from league.monitor.progress import ProgressLine
 
-    line = ProgressLine(sys.stderr)
-    report = back_up(run, destination, progress=line.show)
-    line.close()
+    with ProgressLine(sys.stderr) as line:
+        report = back_up(run, destination, progress=line.show)
     typer.echo(report.to_json() if as_json else report.text())
     if report.left_out:
         raise typer.Exit(1)

@@ -80,6 +80,5 @@ def games_line(unit: str = "games") -> Iterator[Callable[[int, int], None]]:
     """Shows how many games of a match, or of another unit, have ended."""
     from league.monitor.progress import ProgressLine
 
-    line = ProgressLine(sys.stderr)
-    yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}")
-    line.close()
+    with ProgressLine(sys.stderr) as line:
+        yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}")

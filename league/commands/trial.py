@@ -111,11 +111,10 @@ def simulate(
     if seconds <= 0:
         raise LeagueError("there is nothing to simulate in no time: give --for 12h, 7d or the like.")
     settings = resolve(config, overrides=overrides or [], limit=BudgetConfig(seconds=seconds)).config
-    line = ProgressLine(sys.stderr)
+    with ProgressLine(sys.stderr) as line:
 
-    def elapsed(done_s: float, total_s: float) -> None:
-        line.show(f"{done_s / total_s:.0%} of the simulated time")
+        def elapsed(done_s: float, total_s: float) -> None:
+            line.show(f"{done_s / total_s:.0%} of the simulated time")
 
-    report = try_out(settings, seconds, world=world, progress=elapsed)
-    line.close()
+        report = try_out(settings, seconds, world=world, progress=elapsed)
     typer.echo(report.to_json() if as_json else report.text())

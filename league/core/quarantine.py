@@ -19,6 +19,9 @@ from league.core.state.events import (
 from league.core.state.records import Directive, DirectiveKind
 from league.core.state.state import LeagueState
 
+WEIGHTS_GONE = "cannot be had"
+"""End of the reason for which a reset from a snapshot that is set aside is dropped."""
+
 
 def quarantine_snapshot(state: LeagueState, command: QuarantineSnapshot, rng: np.random.Generator) -> list[Event]:
     """Set a snapshot aside; resets that were to start from it get another source.
@@ -92,9 +95,9 @@ def _replaced_resets(state: LeagueState, snapshot: str) -> list[Event]:
         if order.kind != DirectiveKind.RESET or order.source != snapshot:
             continue
         source = start_again_from(state, state.players[order.player], without=snapshot)
-        events.append(DirectiveDropped(order.directive_id, f"the weights of {snapshot} cannot be had"))
+        events.append(DirectiveDropped(order.directive_id, f"the weights of {snapshot} {WEIGHTS_GONE}"))
         if source is not None:
-            reason = f"{order.reason}; from {source}, as the weights of {snapshot} cannot be had"
+            reason = f"{order.reason}; from {source}, as the weights of {snapshot} {WEIGHTS_GONE}"
             events.append(
                 DirectiveIssued(Directive(directive_id, DirectiveKind.RESET, order.player, reason, source=source))
             )

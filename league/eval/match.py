@@ -48,13 +48,13 @@ class _Batch:
 
     Fields:
       returns: float32 [G, S].
-      steps: calls of `step`, summed over the games.
+      steps: int64 [G], calls of `step` in each game.
       failed: [G] position among the seats' distinct policies of who failed in the game, -1 for nobody.
       history: of the games; None where none is kept.
     """
 
     returns: NDArray[np.float32]
-    steps: int
+    steps: NDArray[np.int64]
     failed: NDArray[np.int64]
     history: MoveHistory | None
 
@@ -142,7 +142,7 @@ def _scored(spec: EnvSpec, policies: Sequence[Policy], rotations: Sequence[tuple
         distinct = _distinct(holders)
         for place in batch.failed[batch.failed >= 0].tolist():
             aborted[next(i for i, policy in enumerate(policies) if policy is distinct[place])] += 1
-    result = score_games(np.stack(returns), sum(batch.steps for _, batch in rotations))
+    result = score_games(np.stack(returns), sum(int(batch.steps[whole].sum()) for _, batch in rotations))
     return replace(result, aborted=tuple(aborted))
 
 
@@ -244,7 +244,7 @@ def _play(
     rng = np.random.default_rng([seed, wave, 2, rotation])
     alive = np.ones(env.num_envs, np.bool_)
     returns = np.zeros((env.num_envs, env.spec.num_seats), np.float32)
-    steps = opening_plies * env.num_envs if _has_openings(env.spec, turn) else 0
+    steps = np.full(env.num_envs, opening_plies if _has_openings(env.spec, turn) else 0, np.int64)
     for _ in range(env.spec.max_turns or MAX_TURNS):
         if not still():
             raise OutOfTime
@@ -253,7 +253,7 @@ def _play(
         if history is not None:
             history.add(turn, actions, alive)
         turn = stepped.step(actions)
-        steps += int(alive.sum())
+        steps += alive
         over = alive & turn.ended
         returns[over] = turn.returns[over]
         alive &= ~over

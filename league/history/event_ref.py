@@ -9,7 +9,10 @@ from typing import cast
 
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.league import apply
+from league.core.quarantine import WEIGHTS_GONE
+from league.core.settings import RETIRED_PLAYER
 from league.core.state.events import (
+    DirectiveDropped,
     DirectiveIssued,
     Event,
     MixtureSolved,
@@ -25,6 +28,8 @@ from league.store.journal_reader import Head, JournalReader
 
 LATEST, SNAPSHOT_PREFIX = "latest", "snapshot:"
 FORMS = f"an event number, {SNAPSHOT_PREFIX}NAME (or its tag; right after it was added) or {LATEST}"
+_DECIDED_WITH_OTHERS = (INITIAL, GATE, TIMEOUT, RETIRED_PLAYER)
+"""Reasons of snapshots that no command asks for by themselves."""
 _NEAREST = 8
 """Snapshots that are named where none is found."""
 
@@ -73,7 +78,9 @@ def state_at(journal: JournalReader, seq: int) -> LeagueState:
 def belongs_to_the_one_before(event: Event) -> bool:
     """True if the event was decided together with the one before it, by the same command."""
     if isinstance(event, DirectiveIssued):
-        return event.directive.kind != DirectiveKind.SNAPSHOT or event.directive.reason in (INITIAL, GATE, TIMEOUT)
+        return event.directive.kind != DirectiveKind.SNAPSHOT or event.directive.reason in _DECIDED_WITH_OTHERS
+    if isinstance(event, DirectiveDropped):
+        return event.reason.endswith(WEIGHTS_GONE)
     return isinstance(event, PlayerAdded | MixtureSolved)
 
 

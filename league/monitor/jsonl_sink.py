@@ -42,10 +42,7 @@ def last_row(path: Path) -> MetricRow | None:
             lines = file.read().splitlines()
     except OSError:
         return None
-    for line in reversed(lines):
-        with contextlib.suppress(msgspec.DecodeError):  # the row being written just now
-            return msgspec.json.decode(line, type=MetricRow)
-    return None
+    return next((row for line in reversed(lines) if (row := decode_row(line)) is not None), None)
 
 
 class JsonlSink:
@@ -100,10 +97,9 @@ class JsonlSink:
 
     def _thin(self) -> None:
         """Drop every second row of the older part; where the file is gone meanwhile, there is nothing to thin."""
-        self._size = 0
-        if self._path.exists():
-            content = self._path.read_bytes()
-            thinned = thin(content)
+        size, self._size = self._size, 0
+        with contextlib.suppress(FileNotFoundError):
+            thinned = thin(self._storage.read_bytes(self._path, max_bytes=2 * size))
             self._storage.atomic_write_bytes(self._path, thinned, durable=False)
             self._size = len(thinned)
 

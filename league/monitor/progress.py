@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Self, TextIO
 
 LINE_EVERY_S = 10.0
 FRAME_EVERY_S = 0.1
@@ -12,6 +12,8 @@ FRAME_EVERY_S = 0.1
 
 class ProgressLine:
     """Takes a text as often as the caller likes; to a file the first line comes after `LINE_EVERY_S`.
+
+    As a context it is closed at the end, so that the sentence of an error has a line of its own.
 
     Args:
       out: where to. clock: seconds that never go back.
@@ -23,6 +25,12 @@ class ProgressLine:
         self._is_terminal = out.isatty()
         self._due = clock() + (0.0 if self._is_terminal else LINE_EVERY_S)
         self._shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def show(self, text: str, *, is_last: bool = False) -> None:
         """Show it if the last one is old enough, or it is the last one on a terminal."""

@@ -66,9 +66,8 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
       with_parent: whether to end with the process that started this one.
     """
     parent = os.getppid()
-    line = ProgressLine(sys.stderr)
     worker = f"{socket.gethostname()}:{os.getpid()}"
-    with stopped_by_signals(seconds) as stop:
+    with ProgressLine(sys.stderr) as line, stopped_by_signals(seconds) as stop:
 
         def still() -> bool:
             return not stop.is_set() and not (with_parent and os.getppid() != parent)
@@ -76,7 +75,6 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
         token = token_in(token_file, make=False)
         with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
             games = work(client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(f"{n:,} games"))
-    line.close()
     return f"{games:,} games were counted."
 
 
@@ -123,15 +121,14 @@ def _opened(path: Path, trust: bool) -> Iterator[Pool]:
 
 @contextlib.contextmanager
 def _progress(pool: Pool) -> Iterator[Callable[[int], None]]:
-    line = ProgressLine(sys.stderr)
     before = pool.state.finished
+    with ProgressLine(sys.stderr) as line:
 
-    def show(games: int) -> None:
-        state = pool.state
-        line.show(f"{state.finished - before:,} batches counted, {len(state.policies):,} policies")
+        def show(games: int) -> None:
+            state = pool.state
+            line.show(f"{state.finished - before:,} batches counted, {len(state.policies):,} policies")
 
-    yield show
-    line.close()
+        yield show
 
 
 def _still(stop: threading.Event) -> Callable[[], bool]:

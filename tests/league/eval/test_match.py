@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 import league.eval.match as match_module
-from agents.acting.policy import ActInputs, BotPolicy
+from agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.bots import make_bot
@@ -267,3 +267,26 @@ class UnequalGames:
 def test_the_fake_keeps_the_protocol() -> None:
     env: BatchedEnv = UnequalGames(2)
     assert env.step(np.zeros(2, np.int64)).ended.tolist() == [True, False]
+
+
+class FailsInMostGames(BotPolicy):
+    """Random play that gives up three of four games after its second move."""
+
+    last_failure = "was made to fail"
+
+    def __init__(self) -> None:
+        super().__init__(make_bot("random", seed=0))
+        self._turns = 0
+
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        self._turns += 1
+        return super().act(inputs, rng)
+
+    def failed_games(self) -> list[int]:
+        return [0, 1, 2] if self._turns > 2 else []
+
+
+def test_the_length_of_a_game_is_that_of_games_that_count() -> None:
+    result = play_match(EnvConfig("tic_tac_toe"), [FailsInMostGames(), bot("random")], games=8, seed=0)
+    assert (result.games, result.aborted) == (2, (6, 0))
+    assert 5 <= result.mean_steps <= 9

@@ -16,6 +16,7 @@ from league.core.state.commands import StartRun
 from league.core.state.events import (
     EVENTS,
     CheckpointSaved,
+    DirectiveDropped,
     DirectiveIssued,
     Event,
     LeagueForked,
@@ -251,7 +252,10 @@ def test_a_league_is_never_forked_in_the_midst_of_its_founding(made: Path, tmp_p
         (DirectiveIssued(Directive(1, "snapshot", "main-0", "initial")), True),
         (DirectiveIssued(Directive(1, "reset", "main-0", "after main-0-s1")), True),
         (DirectiveIssued(Directive(1, "transplant", "main-0", "elo_gap: ...")), True),
+        (DirectiveIssued(Directive(1, "snapshot", "main-0", "retired")), True),
         (DirectiveIssued(Directive(1, "snapshot", "main-0", "final")), False),
+        (DirectiveDropped(1, "the weights of main-0-s1 cannot be had"), True),
+        (DirectiveDropped(1, "its donor is gone"), False),
         (RunStopped(1, "the limit"), False),
         (CheckpointSaved("main-0", "", 0, 0), False),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from league.monitor.progress import LINE_EVERY_S, ProgressLine
 from tests.league.monitor.terminals import Clock, Terminal
 
@@ -29,3 +31,11 @@ def test_a_terminal_gets_one_line_that_is_rewritten_and_left() -> None:
     line.close()
     assert out.getvalue().count("\n") == 1
     assert 5 < out.getvalue().count("\r") < 15
+
+
+def test_an_error_has_a_line_of_its_own() -> None:
+    out = Terminal()
+    with pytest.raises(ValueError, match="no such bot"), ProgressLine(out) as line:
+        line.show("12 of 400 games")
+        raise ValueError("no such bot")
+    assert out.getvalue().endswith("12 of 400 games\n")

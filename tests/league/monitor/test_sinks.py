@@ -14,7 +14,7 @@ import pytest
 
 from league.config.run_config import WandbConfig
 from league.errors import LeagueError
-from league.monitor.jsonl_sink import JsonlSink, decode_row
+from league.monitor.jsonl_sink import JsonlSink, decode_row, last_row
 from league.monitor.names import METRICS, RATING, metric_of
 from league.monitor.sink import (
     METRIC_SINKS,
@@ -25,7 +25,7 @@ from league.monitor.sink import (
     open_plugin_sink,
     open_sink,
 )
-from league.store.storage import Storage
+from league.store.storage import Storage, StorageError
 
 
 def context_of(folder: Path, warnings: list[str]) -> SinkContext:
@@ -103,6 +103,27 @@ def test_a_full_disk_drops_rows_with_one_warning(tmp_path: Path) -> None:
         sink.log(step, {"a": 1.0})
     assert sink.num_dropped == 3
     assert len(warnings) == 1 and "Training continues" in warnings[0]
+
+
+def test_a_disk_that_cannot_be_read_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object, **__: object) -> bytes:
+        raise StorageError("m cannot be read: input/output error.")
+
+    warnings: list[str] = []
+    storage = Storage()
+    monkeypatch.setattr(storage, "read_bytes", unreadable)
+    sink = JsonlSink(tmp_path / "m", storage=storage, clock=lambda: 0.0, warn=warnings.append, max_bytes=50)
+    for step in range(9):
+        sink.log(step, {"a": 1.0})
+    assert sink.num_dropped > 0 and len(warnings) == 1
+
+
+def test_the_last_row_is_the_newest_whole_one(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    assert last_row(path) is None
+    path.write_bytes(b'{"step":1,"time":0.0,"values":{}}\n{"step":2,"time":0.0,"values":{"\xff":1.0}}\n{"step":')
+    found = last_row(path)
+    assert found is not None and found.step == 1
 
 
 def test_a_group_passes_everything_to_each(tmp_path: Path) -> None:
