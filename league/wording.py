@@ -1,9 +1,12 @@
-"""Numbers of things and values of settings, in words for people."""
+"""Numbers of things, values of settings, and the gist of errors, in words for people."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+
+LONGEST_LINE = 300
+"""Characters of an error's line that are shown."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,3 +33,14 @@ def _inner_text(value: object) -> str:
 def _group_text(group: Mapping[str, object]) -> str:
     count = group.get("count", 1)
     return str(group["role"]) if count == 1 else f"{count} x {group['role']}"
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, at most `LONGEST_LINE` of it; empty if there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:LONGEST_LINE] if lines else ""
+
+
+def error_line(error: BaseException) -> str:
+    """What an error says in its last line: Ray puts the traceback of another process before it."""
+    return last_line(str(error)) or type(error).__name__

@@ -14,8 +14,7 @@ def seed_of(state: LeagueState, command: Command) -> tuple[int, ...] | None:
     """Non-negative integers that seed the generator of one command; None where its decision draws nothing.
 
     The seed names the lease, the directive or the report, never the number of the next event: stops and starts write
-      events
-    too, and a resumed league must not differ from one that never stopped. A seed cannot be accepted twice: lease
+    events too, and a resumed league must not differ from one that never stopped. A seed cannot be accepted twice: lease
     numbers advance, a directive closes, and every report that can draw moves its player on or back, whose distance
     grows.
     """

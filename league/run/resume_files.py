@@ -11,9 +11,8 @@ import msgspec
 from league.core.state.state import LeagueState
 from league.errors import StorageError
 from league.run.budget import ClockFile, Limits, Spent
+from league.store.checked_bytes import payload_in
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
-
-_SHA256_BYTES = 32
 
 
 def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
@@ -86,7 +85,7 @@ def file_problems(folder: RunFolder, noted: Mapping[str, str]) -> Iterator[str]:
             content = read_noted(folder, noted, name)
             if name == CLOCK_FILE:
                 ClockFile.decode(content)
-            elif hashlib.sha256(content[_SHA256_BYTES:]).digest() != content[:_SHA256_BYTES]:  # see `hosts_file`
+            elif payload_in(content) is None:
                 yield f"{folder.path / name} is damaged: its sha256 is another"
         except FileNotFoundError:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import numpy as np
@@ -10,10 +9,10 @@ import numpy as np
 from league.core.state.records import Assignment
 from league.errors import StorageError
 from league.runtime.protocol import HostState
+from league.store.checked_bytes import payload_in, with_digest
 from league.store.weights_file import ArraysError, decode_arrays, encode_arrays
 
 _TEXT = "__text__"
-_DIGEST_BYTES = 32
 
 
 def encode_actor_state(state: HostState, *, next_lease_id: int) -> bytes:
@@ -25,7 +24,7 @@ def encode_actor_state(state: HostState, *, next_lease_id: int) -> bytes:
     inner = json.dumps({"tables": tables, "generations": state.generations})
     text = json.dumps({"next_lease_id": next_lease_id, "text": inner})
     payload = encode_arrays({**state.arrays, _TEXT: np.frombuffer(text.encode(), np.uint8)})
-    return hashlib.sha256(payload).digest() + payload
+    return with_digest(payload)
 
 
 def decode_actor_state(content: bytes) -> tuple[HostState, int]:
@@ -34,8 +33,8 @@ def decode_actor_state(content: bytes) -> tuple[HostState, int]:
     Raises:
       StorageError: the bytes are not what `encode_actor_state` wrote.
     """
-    digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    if hashlib.sha256(payload).digest() != digest:
+    payload = payload_in(content)
+    if payload is None:
         raise StorageError("the state of the actor hosts is damaged: its sha256 is another")
     try:
         arrays = decode_arrays(payload)

@@ -23,6 +23,7 @@ from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.on_ray import idle_agent, worker_request
 from league.runtime.on_ray.fork_server import ForkServer
 from league.runtime.on_ray.nodes.shipped_files import runtime_env
+from league.wording import error_line, last_line
 
 logger = logging.getLogger(__name__)
 
@@ -219,7 +220,7 @@ class Cluster:
                 self._has_begun = True
                 ray.init(address=address, runtime_env=env, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise RayUnreachable(address, f"{_last_line(str(error))}; the token may be missing or wrong") from error
+            raise RayUnreachable(address, f"{error_line(error)}; the token may be missing or wrong") from error
 
 
 def _address_here() -> str:
@@ -270,7 +271,7 @@ def demands_token(address: str) -> bool:
     except subprocess.TimeoutExpired as error:
         raise RayUnreachable(address, f"no answer within {ASK_DEADLINE_S:g} s") from error
     if asked.returncode not in (0, REFUSED):
-        raise RayUnreachable(address, _last_line(asked.stderr))
+        raise RayUnreachable(address, last_line(asked.stderr) or "it gave no answer")
     return asked.returncode == REFUSED
 
 
@@ -279,10 +280,6 @@ def _to_the_log(message: Mapping[str, Any], ignore_prefix: bool) -> None:
     lines = str((message.get("lines") or [""])[0]).strip().splitlines()
     if lines:
         logger.info("Ray: %s", lines[0][:300])
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it gave no answer"])[-1]
 
 
 @contextlib.contextmanager

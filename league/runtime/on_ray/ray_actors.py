@@ -10,6 +10,8 @@ from typing import Any
 
 import ray
 
+from league.wording import error_line
+
 
 @functools.cache
 def actor_class(process: type, **concurrency_groups: int) -> Any:
@@ -36,13 +38,7 @@ def kill_actor(handle: Any, pid: int, *, through_ray: bool, by_kernel: bool) -> 
             os.kill(pid, signal.SIGKILL)
 
 
-def last_line(error: BaseException) -> str:
-    """The last meaningful line of an error: Ray puts a remote traceback before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:300]
-
-
 def cause_text(error: BaseException) -> str:
     """The message of a remote error, without the traceback that Ray puts before it."""
     cause = getattr(error, "cause", None)
-    return str(cause) if isinstance(cause, BaseException) else last_line(error)
+    return str(cause) if isinstance(cause, BaseException) else error_line(error)

@@ -26,7 +26,7 @@ from league.runtime.on_ray.host_processes import (
 )
 from league.runtime.on_ray.nodes.host_placement import LIMITS, HostPlacement
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.on_ray.ray_actors import actor_class, cause_text, kill_actor, last_line
+from league.runtime.on_ray.ray_actors import actor_class, cause_text, kill_actor
 from league.runtime.on_ray.roster import Host, Roster
 from league.runtime.processor_time import num_cores
 from league.runtime.protocol import (
@@ -44,6 +44,7 @@ from league.runtime.protocol import (
 )
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus
+from league.wording import error_line
 
 logger = logging.getLogger(__name__)
 
@@ -291,11 +292,11 @@ class RayRuntime:
         try:
             answer = ray.get(reference)
         except ray.exceptions.RayActorError as error:
-            self._lose(call.host, last_line(error))
+            self._lose(call.host, error_line(error))
         except EnvError as error:
             raise EnvError(cause_text(error)) from error
         except LeaseUnplayable as error:
-            self._reports.extend(call.lost(last_line(error)))
+            self._reports.extend(call.lost(error_line(error)))
         except ray.exceptions.RayError as error:
             self._failed(call, error)
         else:
@@ -306,8 +307,8 @@ class RayRuntime:
 
     def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
         """The call itself raised, and the host with it: its state cannot be trusted."""
-        reports = call.lost(last_line(error))
-        self._lose(call.host, last_line(error))
+        reports = call.lost(error_line(error))
+        self._lose(call.host, error_line(error))
         self._reports.extend(reports)
 
     def _lose(self, host: Host, reason: str) -> None:

@@ -25,9 +25,10 @@ from league.errors import LeagueError, RayHeadLost
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.nodes.follow import follow
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.on_ray.ray_actors import actor_class, last_line
+from league.runtime.on_ray.ray_actors import actor_class
 from league.runtime.reaper import Reaper
 from league.runtime.task_limits import MAX_LIVES, MAX_SILENCE_S, WAIT_S
+from league.wording import error_line
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +266,7 @@ class RayTasks(Generic[Task, Answer]):
             except ray.exceptions.RayTaskError as error:  # our bug, which would come again
                 raise error.as_instanceof_cause() from error
             except ray.exceptions.RayError as error:
-                self._bury(name, f"was lost: {last_line(error)}")
+                self._bury(name, f"was lost: {error_line(error)}")
                 continue
             self._take(name, reference, answer, answers)
         return answers

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from league.runtime.on_ray.nodes.host_version import HostVersion, differences, this_version
+from league.wording import error_line
 
 logger = logging.getLogger(__name__)
 
@@ -103,8 +104,7 @@ def ask_versions(nodes: Iterable[Node], ended: threading.Event) -> Answers:
         except (ray.exceptions.NodeDiedError, ray.exceptions.WorkerCrashedError, ray.exceptions.TaskUnschedulableError):
             continue
         except ray.exceptions.RayError as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            found[asked[reference].node_id] = (lines or [type(error).__name__])[-1][:300]
+            found[asked[reference].node_id] = error_line(error)
     return found
 
 
