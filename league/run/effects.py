@@ -124,7 +124,10 @@ class Effects:
     def install(self, player: str) -> None:
         """Have a learner host hold a player as the journal and the stores know it."""
         self._hosts.installed.discard(player)
+        self._hosts.progress.pop(player, None)  # of the learner before, which may have been further
         install = self._frozen.installation(player)
+        if install.saved is None:  # what could not be read is not kept as the restart state before the next one
+            self._newest_checkpoint.pop(player, None)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
         self._runtime.submit(replace(install, learner=self.learner))

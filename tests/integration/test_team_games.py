@@ -124,9 +124,9 @@ FAST = ("--steps", "20", "--seconds", "0")
 
 
 def test_check_env_shows_teams_and_networks(tmp_path: Path) -> None:
-    tried = league("check-env", f"{HERE}:Signals", "--teams", "[[red_*], [blue_*]]", *FAST)
+    tried = league("check-env", f"{HERE}:Signals", "--teams", "[[red_*], [blue_0]]", *FAST)
     assert tried.code == 0, tried.err
     assert "sides red_0+red_1, blue_0" in tried.out
     assert "networks of red: red_0, red_1; observation [2]; 2 numbered actions" in tried.out
-    assert "suggest env.teams: [[red_*], [blue_*]]" in league("check-env", f"{HERE}:Signals", *FAST).out
+    assert "suggest env.teams: [[red_*], [blue_0]]" in league("check-env", f"{HERE}:Signals", *FAST).out
     assert "--teams: 'red' is no list" in league("check-env", f"{HERE}:Signals", "--teams", "red", *FAST).err
