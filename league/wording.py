@@ -42,5 +42,5 @@ def last_line(text: str) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """What an error says in its last line: Ray puts the traceback of another process before it."""
+    """The last line of an error: Ray puts the traceback of another process before it."""
     return last_line(str(error)) or type(error).__name__

@@ -49,6 +49,8 @@ class Adapter:
         """
         if self._operator.has_changed:  # config.yaml follows one change at a time
             return
+        if budget_fraction is not None and budget_fraction >= 1.0:  # nothing is trained any more
+            return
         leases = state.totals.leases_finished
         due = leases // LOOK_EVERY > self._looked_at // LOOK_EVERY
         self._looked_at = leases

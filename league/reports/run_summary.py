@@ -26,11 +26,13 @@ LONGER_GAMES = 1000
 EVALUATION_FRACTION = 0.2
 MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a fraction of the command's training time and in seconds."""
+MIN_EVALUATION_S = 0.1
 
 
-def evaluation_limit_s(trained_s: float) -> float:
-    """The longest that the last evaluation of a command may take that trained so long."""
-    return min(EVALUATION_FRACTION * trained_s, MAX_EVALUATION_S)
+def evaluation_limit_s(trained_s: float) -> float | None:
+    """The longest that the last evaluation of a command may take that trained so long; None if no game fits in it."""
+    limit_s = min(EVALUATION_FRACTION * trained_s, MAX_EVALUATION_S)
+    return limit_s if limit_s >= MIN_EVALUATION_S else None
 
 
 def show_end(

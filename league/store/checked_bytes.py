@@ -13,6 +13,6 @@ def with_digest(payload: bytes) -> bytes:
 
 
 def payload_in(content: bytes) -> bytes | None:
-    """What `with_digest` was given; None where the content is damaged."""
+    """The payload that `with_digest` was given; None where the content is damaged."""
     digest, payload = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
     return payload if hashlib.sha256(payload).digest() == digest else None

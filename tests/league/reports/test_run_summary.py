@@ -12,7 +12,7 @@ import pytest
 from envs.protocol import EnvError
 from league.commands.options import games_line
 from league.config.loading import load_config
-from league.reports.run_summary import next_commands, show_end
+from league.reports.run_summary import evaluation_limit_s, next_commands, show_end
 from league.run.budget import Spent
 from tests.league.commands import league
 from tests.league.tiny_runs import tiny, write_config
@@ -70,3 +70,8 @@ def test_a_run_whose_budget_is_spent_is_not_resumed_without_a_larger_one(tmp_pat
     for seconds, resume in ((60.5, "-s budget.seconds=120"), (59.5, "--for 180s")):
         commands = next_commands(config, "run", spent=Spent(seconds, 100.0, 10), has_policies=True)
         assert commands[0] == f"league resume run {resume}"
+
+
+def test_a_command_that_trained_nothing_evaluates_nothing() -> None:
+    assert evaluation_limit_s(0.0) is None
+    assert (evaluation_limit_s(10.0), evaluation_limit_s(3600.0)) == (2.0, 60.0)
