@@ -36,6 +36,7 @@ from league.core.state.commands import CreateLeague, FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
+from league.run.budget_account import BudgetAccount
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
 from league.runtime.protocol import (
@@ -284,9 +285,7 @@ def carry(folder: Path, *, hosts: int, lease_s: float, seconds: float, seed: int
         league=league,
         runtime=runtime,
         policies=_policies(config, run),
-        meter=Meter(Spent(), monotonic=time.monotonic),
-        limits=Limits(),
-        begun=Spent(),
+        account=BudgetAccount(config.budget, Meter(Spent(), monotonic=time.monotonic), limits=Limits(), begun=Spent()),
         observe=observe,
     )
     runtime.start()

@@ -28,7 +28,8 @@ from league.operations.learner_drain import LearnerDrain
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.probes.prober import Prober
-from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
+from league.run.budget import BUDGET, LIMIT, SIGNAL, Spent
+from league.run.budget_account import BudgetAccount
 from league.run.checkpointing import RESCUE_S, RestartStates, unsaved_progress
 from league.run.daemon_status import DaemonStatus
 from league.run.effects import Effects, HostTable, open_again
@@ -60,9 +61,7 @@ class Daemon:
       league: its history, open for writing.
       runtime: where hosts run; started and closed by the caller.
       policies: weights of snapshots and restart states of learners on disk.
-      meter: what is spent; started here once every learner is in place.
-      limits: when this command stops.
-      begun: what limits are measured from.
+      account: what is spent and what is left; its meter is started here once every learner is in place.
       observe: called once a turn; must return quickly.
       operator: requests of those who operate the run; None where nobody does.
       restore_hosts: called once when every learner is in place, before the first lease.
@@ -77,9 +76,7 @@ class Daemon:
         league: JournaledLeague,
         runtime: Runtime,
         policies: PolicyStore,
-        meter: Meter,
-        limits: Limits,
-        begun: Spent,
+        account: BudgetAccount,
         observe: Callable[[DaemonStatus], None],
         restore_hosts: Callable[[], object] = lambda: None,
         operator: Operator | None = None,
@@ -92,9 +89,8 @@ class Daemon:
         self._runtime = runtime
         self._policies = policies
         self._frozen = FrozenWeights(policies, league=league, execute=self._do)
-        self._meter = meter
-        self._limits = limits
-        self._begun = begun
+        self._account = account
+        self._now = account.meter.now
         self._observe = observe
         self._restore_hosts = restore_hosts
         self._deterministic = isinstance(runtime, DeterministicRuntime)
@@ -114,7 +110,7 @@ class Daemon:
             operator.hosts, operator.learner_hosts = lambda: self._numbers.names, lambda: self._learner_drain.names
             leases = league.state.totals.leases_finished
             self._adapter = Adapter(operator, execute=self._execute, say=say, leases=leases)
-        self._spent = meter.read(env_steps=league.state.totals.env_steps)
+        account.read(env_steps=league.state.totals.env_steps)
         self._reports = HostReports(
             league,
             policies,
@@ -138,9 +134,9 @@ class Daemon:
         reason = None
         while reason is None:
             self._cycle("training", grant=RequestLease)
-            reason = self._ended()
+            reason = SIGNAL if self.stop_requested else self._account.ended
         if reason == BUDGET or (reason == LIMIT and not self._deterministic):
-            self._freeze_and_rate(since=Spent() if reason == BUDGET else self._begun)
+            self._freeze_and_rate(since=Spent() if reason == BUDGET else self._account.begun)
         elif self._playing and not self._deterministic:
             self._snapshots.request_final(self._league.state)
         self._drain()
@@ -157,9 +153,9 @@ class Daemon:
         self._unacted.clear()
         self._abandon()
         self._ignored = (Refused, LeagueError)  # a report consults the gate: its plug-in may be what ended the run
-        deadline = self._meter.now() + RESCUE_S
+        deadline = self._now() + RESCUE_S
         self._restart_states.ask_all(self._hosts.installed)
-        while self._restart_states.waiting and self._meter.now() < deadline:
+        while self._restart_states.waiting and self._now() < deadline:
             try:
                 self._cycle("draining", grant=None)
             except EnvError:  # each host's games may raise for themselves
@@ -177,35 +173,35 @@ class Daemon:
     @property
     def spent(self) -> Spent:
         """Time and steps that the run has used so far."""
-        return self._spent
+        return self._account.spent
 
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
         for host in self._numbers.settle(self._league.state, number=self._config.runtime.actor_hosts):
             self._hosts.forget(host)
-        for report in self._runtime.poll(POLL_S, budget_fraction=self._budget_fraction()):
+        for report in self._runtime.poll(POLL_S, budget_fraction=self._account.fraction):
             self._reports.take(report)
         if self._operator is not None:
             self._operator.carry_out(self._execute)
         if phase != "rating":
             self._adapt()
         if self._prober is not None:
-            self._prober.look(self._league.state, self._spent.core_seconds, execute=self._do, phase=phase)
+            self._prober.look(self._league.state, self._account.spent.core_seconds, execute=self._do, phase=phase)
         if grant is not None:
             self._learner_drain.settle(self._league.state, installed=self._hosts.installed)
             self._grant(grant)
             if phase == "training":
-                self._snapshots.request_by_budget(self._league.state, budget_fraction=self._budget_fraction())
+                self._snapshots.request_by_budget(self._league.state, budget_fraction=self._account.fraction)
                 if not self._deterministic:
-                    self._snapshots.request_due(self._league.state, now=self._spent.seconds)
+                    self._snapshots.request_due(self._league.state, now=self._account.spent.seconds)
         self._league.commit()
         self._take_up_changes()
-        self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
+        self._account.read(env_steps=self._league.state.totals.env_steps)
         unacted, self._unacted = self._unacted, []
         for event in unacted:
             self._effects.carry_out(event)
         if self._operator is not None:
             self._operator.confirm()
-        self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._meter.now())
+        self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._now())
         self._observe(self.status(phase))
 
     def _execute(self, commands: Sequence[Command]) -> None:
@@ -218,18 +214,18 @@ class Daemon:
         """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
         if self._adapter is None:
             return
-        budget = self._config.budget
-        timed = follows_clock(budget, self._limits)
-        fraction = self._budget_fraction() if timed or budget.env_steps is not None else None
+        timed = self._account.follows_clock
+        fraction = self._account.fraction if timed or self._config.budget.env_steps is not None else None
         progress = {} if self._deterministic and not timed else self._hosts.progress
         self._adapter.look(self._league.state, progress, budget_fraction=fraction)
 
     def _take_up_changes(self) -> None:
         """Work with the configuration that the journal has now."""
-        self._meter.hold(held=self._league.state.training_paused)
+        self._account.meter.hold(held=self._league.state.training_paused)
         if self._operator is None or self._operator.config is self._config:
             return
         self._config = config = self._operator.config
+        self._account.budget = config.budget
         self._effects.learner = config.learner
         self._policies.use(config)
         self._snapshots.settings = self._restart_states.settings = config.runtime
@@ -238,8 +234,8 @@ class Daemon:
         """The status that observers are shown."""
         losses = self._reports.losses
         return DaemonStatus(
-            spent=self._spent,
-            budget_fraction=self._budget_fraction(),
+            spent=self._account.spent,
+            budget_fraction=self._account.fraction,
             phase=phase,
             progress=self._hosts.progress,
             refused=self._refused,
@@ -249,16 +245,6 @@ class Daemon:
             stuck=self._reports.stuck,
             gone=dict(losses.gone),
         )
-
-    def _budget_fraction(self) -> float:
-        return fraction_spent(self._config.budget, self._spent, limits=self._limits)
-
-    def _ended(self) -> str | None:
-        if self.stop_requested:
-            return SIGNAL
-        if budget_spent(self._config.budget, self._spent, limits=self._limits):
-            return BUDGET
-        return LIMIT if self._limits.reached(self._spent, begun=self._begun) else None
 
     def _do(self, command: Command) -> bool:
         """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
@@ -295,7 +281,7 @@ class Daemon:
             if not self._hosts.actors:  # the clock of the budget starts with the first host that can play
                 return
             self._restore_hosts()
-            self._meter.start()
+            self._account.meter.start()
             self._playing = True
         for host in [host for host in self._hosts.idle if host not in state.hosts]:  # else parked or drained
             request = ask(host)
@@ -311,17 +297,18 @@ class Daemon:
         self._run_until(lambda: not self._league.state.directives)
         if not self._league.state.is_competitive:
             return
-        allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
-        self._rate(RatingPhase(allowance, next_lease_id=lambda: self._league.state.next_lease_id, begun=self._spent))
+        until = self._account.spent
+        allowance = rating_allowance(self._config, since=since, until=until, limits=self._account.limits)
+        self._rate(RatingPhase(allowance, next_lease_id=lambda: self._league.state.next_lease_id, begun=until))
 
     def _rate(self, phase: RatingPhase) -> None:
         """Grant rating leases while the phase lasts. Hosts may have to come into place first, or again."""
-        deadline = self._meter.now() + RATING_WAIT_S
-        while not self.stop_requested and phase.continues(self._spent, leases=self._league.state.leases):
+        deadline = self._now() + RATING_WAIT_S
+        while not self.stop_requested and phase.continues(self._account.spent, leases=self._league.state.leases):
             self._cycle("rating", grant=phase.request)
             if self._league.state.leases:
-                deadline = self._meter.now() + RATING_WAIT_S
-            elif self._meter.now() >= deadline:
+                deadline = self._now() + RATING_WAIT_S
+            elif self._now() >= deadline:
                 self._say(f"No host could play rating games for {RATING_WAIT_S:.0f} s: they are left out.")
                 return
 
@@ -365,7 +352,7 @@ class Daemon:
     def _run_until(self, is_done: Callable[[], bool]) -> bool:
         """Run without new leases until a condition holds or the time is up; returns True if it holds."""
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._deterministic else DRAIN_S
-        deadline = self._meter.now() + patience_s
-        while not is_done() and self._meter.now() < deadline and not (self._deterministic and self._reports.stuck):
+        deadline = self._now() + patience_s
+        while not is_done() and self._now() < deadline and not (self._deterministic and self._reports.stuck):
             self._cycle("draining", grant=None)
         return is_done()

@@ -29,7 +29,8 @@ from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import teacher_weights
 from league.policies.trust import mark
 from league.probes.prober import open_prober
-from league.run.budget import Limits, Meter, Spent, budget_spent, train_on_command
+from league.run.budget import BUDGET, Limits, Meter, Spent, train_on_command
+from league.run.budget_account import BudgetAccount
 from league.run.daemon import Daemon
 from league.run.host_setup import host_setup, make_runtime
 from league.run.kept_games import restore_games, save_games
@@ -102,9 +103,10 @@ def _train(
     say, noted = console.say, league.noted_files
     clock = read_clock(folder, noted, say=say)
     begun = begun_at(clock, league.state, limits)
-    spent = replace(clock.spent, env_steps=league.state.totals.env_steps)
-    if budget_spent(config.budget, spent, limits=limits):
-        command = train_on_command(shlex.quote(str(folder.path)), config.budget, spent)
+    account = BudgetAccount(config.budget, Meter(clock.spent, monotonic=time.monotonic), limits=limits, begun=begun)
+    account.read(env_steps=league.state.totals.env_steps)
+    if account.ended == BUDGET:
+        command = train_on_command(shlex.quote(str(folder.path)), config.budget, account.spent)
         say(f"The budget of this run is spent: rating games are played, and nothing is trained. To train on: {command}")
     with contextlib.ExitStack() as stack:
         operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
@@ -127,9 +129,7 @@ def _train(
             league=league,
             runtime=runtime,
             policies=policies,
-            meter=Meter(clock.spent, monotonic=time.monotonic),
-            limits=limits,
-            begun=begun,
+            account=account,
             observe=observer.observe,
             operator=operator,
             prober=stack.enter_context(open_prober(config.probes, folder.path, league.state, say=say)),

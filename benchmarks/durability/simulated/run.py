@@ -32,6 +32,7 @@ from league.errors import DiskFull, LeagueError, StorageError
 from league.operations.operator import Done, Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
+from league.run.budget_account import BudgetAccount
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
@@ -212,9 +213,12 @@ class _Run:
             league=league,
             runtime=runtime,
             policies=policies,
-            meter=_VirtualMeter(Spent(), monotonic=self._clock.monotonic),
-            limits=Limits(env_steps=self._schedule.env_steps),
-            begun=begun,
+            account=BudgetAccount(
+                config.budget,
+                _VirtualMeter(Spent(), monotonic=self._clock.monotonic),
+                limits=Limits(env_steps=self._schedule.env_steps),
+                begun=begun,
+            ),
             observe=observe,
             operator=operator,
         )

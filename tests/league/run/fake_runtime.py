@@ -21,6 +21,7 @@ from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
+from league.run.budget_account import BudgetAccount
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
 from league.runtime.protocol import (
@@ -254,9 +255,12 @@ class Bench:
             league=self.league,
             runtime=self.runtime,
             policies=self.policies,
-            meter=Meter(Spent(), monotonic=lambda: self.runtime.now),
-            limits=limits,
-            begun=Spent(env_steps=self.league.state.totals.env_steps),
+            account=BudgetAccount(
+                self.config.budget,
+                Meter(Spent(), monotonic=lambda: self.runtime.now),
+                limits=limits,
+                begun=Spent(env_steps=self.league.state.totals.env_steps),
+            ),
             observe=self.seen.append,
             operator=self.operator,
             say=self.said.append,
