@@ -1,14 +1,12 @@
-"""Event references: resolves a reference to an event of a journal and reads the league just after it."""
+"""Event references: resolves a reference to an event of a journal."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 from typing import cast
 
 from league.core.gates.gates import GATE, TIMEOUT
-from league.core.league import apply
 from league.core.quarantine import WEIGHTS_GONE
 from league.core.settings import RETIRED_PLAYER
 from league.core.state.events import (
@@ -22,7 +20,6 @@ from league.core.state.events import (
     SnapshotAdded,
 )
 from league.core.state.records import INITIAL, DirectiveKind
-from league.core.state.state import LeagueState, from_plain
 from league.errors import LeagueError
 from league.store.journal_reader import Head, JournalReader
 
@@ -57,22 +54,6 @@ def point_at(journal: JournalReader, text: str) -> Head:
     else:
         raise LeagueError(f"{text!r} is no point of a journal: write {FORMS}.")
     return journal.head_at(_end_of_decision(journal, seq))
-
-
-def state_at(journal: JournalReader, seq: int) -> LeagueState:
-    """The league just after an event, from the newest stored state where that is not younger and can be read.
-
-    Raises:
-      JournalError: the journal is damaged.
-    """
-    stored = journal.load_state()
-    state, first = LeagueState(), 1
-    if stored is not None and stored.seq <= seq:
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # another version wrote it in another form
-            state, first = from_plain(json.loads(stored.payload)), stored.seq + 1
-    for _, event in _events(journal, first, seq):
-        state = apply(state, event)
-    return state
 
 
 def belongs_to_the_one_before(event: Event) -> bool:

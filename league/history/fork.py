@@ -25,7 +25,7 @@ from league.core.state.events import EVENTS
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState, to_plain
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
-from league.history.event_ref import point_at, state_at
+from league.history.event_ref import point_at
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
 from league.json_report import JsonReport
 from league.policies.trust import mark, names_of_manifest, read_config, trust_folder
@@ -34,6 +34,7 @@ from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import JournalReader
+from league.store.journaled_league import LEAGUE_FOLD
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
@@ -110,7 +111,7 @@ def fork_run(
     before, config = read_config(origin), read_config(origin, overrides=overrides)
     with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal, journal.one_moment():
         point = point_at(journal, at)
-        state = state_at(journal, point.seq)
+        state = LEAGUE_FOLD.read(journal, until=point.seq)
         if problems := [*_contradictions(config, before, state)]:
             raise ConfigError("fork", problems)
         if config.teacher != before.teacher:

@@ -21,7 +21,7 @@ from league.core.state.commands import Command, NoteRewind, QuarantineSnapshot
 from league.core.state.events import EVENTS, Event
 from league.core.state.state import LeagueState
 from league.errors import JournalError, LeagueError
-from league.history.event_ref import point_at, state_at
+from league.history.event_ref import point_at
 from league.history.fork import branch_journal
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
 from league.json_report import JsonReport
@@ -30,6 +30,7 @@ from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import Head, JournalReader
+from league.store.journaled_league import LEAGUE_FOLD
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
@@ -107,7 +108,7 @@ def rewind_run(
             point, head = point_at(journal, at), journal.head()
             if point == head:
                 raise LeagueError(f"{path} ends at event {head.seq}: there is nothing to take back.")
-            state, last = state_at(journal, point.seq), state_at(journal, head.seq)
+            state, last = LEAGUE_FOLD.read(journal, until=point.seq), LEAGUE_FOLD.read(journal, until=head.seq)
             made = _set_aside_before(folder, head)
             carried = folder if made is None else RunFolder.open(made)
             report = _plan(folder, at=at, point=point, head=head, state=state, last=last, carried=carried)

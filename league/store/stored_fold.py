@@ -34,18 +34,22 @@ class Fold(Generic[State]):
         """The state as it is stored."""
         return json.dumps(self.to_plain(state), separators=(",", ":"), allow_nan=False).encode()
 
-    def read(self, journal: JournalReader) -> State:
-        """The state of a journal, from its newest stored one where that holds and this version can read it.
+    def read(self, journal: JournalReader, *, until: int | None = None) -> State:
+        """The state of a journal, from its newest stored one where that is of use and this version can read it.
 
+        Args:
+          until: the last event that counts; None for all.
         Raises:
           JournalError: an event is not the one that was recorded.
         """
         stored = journal.load_state()
+        if stored is not None and until is not None and stored.seq > until:
+            stored = None
         known = None if stored is None else self._decode(stored)
         state, first = self.empty(), 1
         if stored is not None and known is not None:
             state, first = known, stored.seq + 1
-        for _, event in journal.replay(from_seq=first):
+        for _, event in journal.replay(from_seq=first, to_seq=until):
             state = self.apply(state, event)
         return state
 
