@@ -9,8 +9,11 @@ from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
-PAST_BESIDE_EXPLOITER = 0.15
-"""Most such games elsewhere where an exploiter takes a part of the learning, so that four fifths are the main's."""
+PAST = 0.1
+"""Share of a main agent's games against the past."""
+EVIDENCE = 5
+"""Snapshots of a main agent in whose time the weight of a game halves. A game of a main agent that was far weaker says
+little; with fewer, most opponents of the past are unknown, for a lease meets one of them."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
 BY_BUDGET = "snapshots are spread over the budget, see runtime.snapshots_per_budget"
@@ -44,39 +47,30 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """The main agent's games: mostly against itself, for of those it learns from every decision."""
+    """The main agent's games: mostly against itself, for of those it learns from every decision.
+
+    Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
+    met where it brings more. With a fourth of the games or more it did harm in poker and goofspiel. Where all decide
+    once, half of them left exports a fourth to a half more exploitable than a tenth did. With a fifth, networks of
+    board games lost to those of self-play alone. See benchmarks/figures/choosing-defaults.md.
+    """
     if not situation.game.is_competitive:
         return
     mixed = situation.game.hides or situation.game.is_simultaneous
     for place, group in enumerate(draft.groups()):
         key = f"league.players.{place}"
-        once = _decides_once(situation)
-        why = "self-play and the past in every update" if once else "each one costs a forward pass of its own"
-        yield AutoValue(f"{key}.opponents_per_lease", 2 if once else 1, why)
+        if mixed and not _decides_once(situation):
+            yield AutoValue(f"{key}.opponents_per_lease", 1, "each one costs a forward pass of its own")
+        else:
+            yield AutoValue(f"{key}.opponents_per_lease", 2, "self-play and the past in every update")
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
-        past, why = _past(situation)
-        if len(draft.groups()) > 1:
-            past = min(past, PAST_BESIDE_EXPLOITER)
-        options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
+        options: dict[str, object] = {"self_play": 1.0 - PAST, "pfsp": PAST, "verification": 0.0}
         if mixed:
             options = {**options, "weighting": "uniform"}
-        learnt = 1.0 - past * (1.0 - 1.0 / situation.game.spec.num_teams)
-        yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
-
-
-def _past(situation: Situation) -> tuple[float, str]:
-    """The share of a main agent's games against the past, and the reason.
-
-    Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
-    met where it brings more. In poker and goofspiel a fourth of the games or more did harm. Where all decide once, half
-    of them left exports a fourth to a half more exploitable than a tenth did. The trials stand in
-    benchmarks/figures/choosing-defaults.md.
-    """
-    game = situation.game
-    if game.is_simultaneous or game.hides:
-        return 0.1, "hidden or simultaneous: more of the past did harm"
-    return 0.2, "nothing hidden: the past keeps what was learnt"
+        learnt = 1.0 - PAST * (1.0 - 1.0 / situation.game.spec.num_teams)
+        why = f"more of the past did harm; learns from {learnt:.0%} of the decisions of its games"
+        yield AutoValue(f"{key}.matchmaker", options, why)
 
 
 def _decides_once(situation: Situation) -> bool:
@@ -85,11 +79,12 @@ def _decides_once(situation: Situation) -> bool:
 
 
 def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """Snapshots as shares of the budget, whatever its size."""
+    """Snapshots as shares of the budget, whatever its size, and how long the games of a main agent count."""
     decisions, groups = situation.decisions(draft.whole("actors.num_envs")), draft.groups()
     total = sum(_weight(group) for group in groups)
-    for place, group in enumerate(groups):
-        own = decisions * _weight(group) / max(total, 1e-9) / _count(group)
+    shares = [decisions * _weight(group) / max(total, 1e-9) / _count(group) for group in groups]
+    follows_gates = any(group.get("gate") for group in groups) or draft.has("league.population.save_steps")
+    for place, (group, own) in enumerate(zip(groups, shares, strict=True)):
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
     if not situation.has_budget:
         if draft.value("league.preset"):
@@ -97,6 +92,9 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     if draft.value("league.preset"):
         yield AutoValue("league.population.save_steps", _rounded(NEVER * decisions), BY_BUDGET)
+    if situation.game.is_competitive and not follows_gates:
+        steps = float(_rounded(EVIDENCE * (shares or [decisions])[0] / SNAPSHOTS))
+        yield AutoValue("league.payoff.half_life_steps", steps, f"about {EVIDENCE} snapshots: older games say little")
     yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))
 
 

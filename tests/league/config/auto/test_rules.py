@@ -10,7 +10,6 @@ import pytest
 from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import GameCosts, GameFacts, Spread
 from envs.protocol import ActionSpec, SeatGroup
-from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import (
@@ -38,56 +37,6 @@ def test_every_kind_and_budget_gives_a_valid_configuration(game: GameFacts, budg
     assert all(reasons.values())
     assert not LearnerConfig.problems(config.learner)
     assert len(reasons) >= 25
-
-
-@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
-@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_the_main_agent_learns_from_four_fifths_of_all_decisions_where_games_have_turns(
-    budget: BudgetConfig, slow: bool
-) -> None:
-    for game in (board_game(), poker()):
-        config, _ = settled(replace(game, costs=SLOW) if slow else game, budget=budget)
-        weights = [group.step_weight * group.count for group in config.league.players]
-        past = 1.0 - config.league.players[0].matchmaker["self_play"]  # type: ignore[index,operator]
-        learnt = weights[0] / sum(weights) * (1.0 - past / 2.0) * (1.0 - config.league.ratings.step_fraction)
-        assert learnt >= 0.8
-
-
-def test_a_short_budget_has_no_exploiter_and_a_long_one_has() -> None:
-    short, _ = settled(board_game(), budget=BudgetConfig(core_seconds=600.0))
-    long, _ = settled(board_game(), budget=BudgetConfig(core_seconds=7200.0))
-    slow, _ = settled(board_game(costs=SLOW), budget=BudgetConfig(core_seconds=7200.0))
-    assert [group.role for group in short.league.players] == ["main_agent"]
-    assert [group.role for group in long.league.players] == ["main_agent", "main_exploiter"]
-    assert [group.role for group in slow.league.players] == ["main_agent"]
-
-
-@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-@pytest.mark.parametrize("preset", ["", "self_play"])
-def test_a_main_agents_snapshots_are_spread_over_the_budget(budget: BudgetConfig, preset: str) -> None:
-    config, _ = settled(board_game(), {"league": {"preset": preset}} if preset else {}, budget=budget)
-    gate = config.league.players[0].gate
-    decisions = Situation(board_game(), budget).decisions(config.actors.num_envs)
-    if budget == BudgetConfig():
-        assert config.runtime.snapshots_per_budget == 0
-        assert gate.timeout_steps < decisions
-    else:
-        assert config.runtime.snapshots_per_budget == SNAPSHOTS
-        assert gate.min_steps > 10 * decisions
-
-
-def test_the_snapshots_of_an_exact_run_follow_its_steps() -> None:
-    config, _ = settled(board_game(costs=None), budget=BudgetConfig(env_steps=900_000), is_exact=True)
-    assert config.runtime.snapshots_per_budget == SNAPSHOTS
-    assert config.league.players[0].gate.min_steps > 900_000
-
-
-def test_the_past_is_met_most_where_nothing_is_hidden() -> None:
-    shares = [
-        settled(game)[0].league.players[0].matchmaker["self_play"]  # type: ignore[index]
-        for game in (one_shot(), board_game(), poker())
-    ]
-    assert shares == [0.9, 0.8, 0.9]
 
 
 def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
