@@ -17,6 +17,7 @@ from envs.adapters.external import ExternalEnv
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv
 from envs.adapters.spaces import action_code, flat_mask, mask_of
+from envs.closing import closed_on_error
 from envs.protocol import EnvError
 
 Clock = Callable[[], float]
@@ -62,12 +63,13 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
     if not isinstance(env, GymnasiumEnv):
         loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
     try:
-        return loop_rate(loop, seconds=seconds, clock=clock)
+        with closed_on_error([raw]):
+            rate = loop_rate(loop, seconds=seconds, clock=clock)
+        raw.close()
     except Exception as error:  # a boundary: the code of an env of the user's own
         what = f"{type(error).__name__}: {error}"
         raise EnvError(f"{env.spec.env_id}: played in the usual loop of its kind, it raised {what}") from error
-    finally:
-        raw.close()
+    return rate
 
 
 def loop_rate(loop: Loop, *, seconds: float, clock: Clock = time.process_time) -> float:

@@ -78,12 +78,17 @@ def test_a_bare_env_is_stepped_in_its_own_loop(env_id: str) -> None:
     env.close()
 
 
-def test_an_env_that_fails_in_its_own_loop_alone_is_named_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failing", [("last",), ("close",), ("last", "close")])
+def test_an_env_that_fails_in_its_own_loop_alone_is_named_with_its_first_error(
+    monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...]
+) -> None:
     env = make(EnvConfig("pettingzoo:classic/tictactoe_v3"), num_envs=1)
-    monkeypatch.setattr(type(env.make_bare()), "last", lambda self: {}["first"])  # type: ignore[attr-defined]
-    message = "tictactoe_v3: played in the usual loop of its kind, it raised KeyError: 'first'"
-    with pytest.raises(EnvError, match=message):
-        bare_rate(env, seconds=0.05)
+    with monkeypatch.context() as patched:
+        for name in failing:
+            patched.setattr(type(env.make_bare()), name, lambda self, key=name: {}[key])  # type: ignore[attr-defined]
+        message = f"tictactoe_v3: played in the usual loop of its kind, it raised KeyError: '{failing[0]}'"
+        with pytest.raises(EnvError, match=message):
+            bare_rate(env, seconds=0.05)
     env.close()
 
 
