@@ -40,7 +40,7 @@ SMALL_RETURN, UNEVEN_RETURNS = 0.05, 10.0
 FAR_FROM_ZERO = 3.0
 """Deviations of the returns of random play from which their mean lies far from 0."""
 REWARD_SHARE = 0.01
-"""Of the discounted rewards that a lone seat meets under random play: the same."""
+"""Of the discounted rewards that a lone seat meets under random play: smaller advantages count as noise."""
 
 
 def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
