@@ -152,9 +152,8 @@ class InProcessRuntime:
 
     def save_hosts(self) -> HostState | None:
         """As in `DeterministicRuntime`."""
-        if self._actor is None:  # given up: what still waits is for games that are gone
+        if self._actor is None or self._tasks or self._thread.busy:  # given up, or still in the middle of a task
             return None
-        assert not self._tasks and not self._thread.busy, "a task is still waiting"
         return self._actor.save()
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:

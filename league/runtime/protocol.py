@@ -359,7 +359,7 @@ class DeterministicRuntime(Protocol):
     """A runtime that can also save what its actor hosts hold, so that a resumed run equals an uninterrupted one."""
 
     def save_hosts(self) -> HostState | None:
-        """The state of all actor hosts between two leases; None where an env cannot be saved."""
+        """The state of all actor hosts between two leases; None where an env cannot be saved, or within a task."""
         ...
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:

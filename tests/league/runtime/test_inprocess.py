@@ -73,7 +73,8 @@ def test_reports_of_a_task_come_together_however_slow_it_is(monkeypatch: pytest.
     runtime.close()
 
 
-def test_games_that_were_given_up_leave_nothing_to_save_whatever_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given_up", [True, False])
+def test_games_in_the_middle_of_a_task_leave_nothing_to_save(monkeypatch: pytest.MonkeyPatch, given_up: bool) -> None:
     runtime = InProcessRuntime(setup_of(), players=("main-0",), deadline_s=60.0)
     runtime.start()
     hangs, released = threading.Event(), threading.Event()
@@ -88,7 +89,8 @@ def test_games_that_were_given_up_leave_nothing_to_save_whatever_still_waits(mon
     for _ in range(2):  # the first one tells that the hosts have started
         runtime.poll(0.0, budget_fraction=0.0)
     assert hangs.wait(30.0)
-    runtime.abandon()
+    if given_up:
+        runtime.abandon()
     assert runtime.save_hosts() is None
     released.set()
     runtime.close()
