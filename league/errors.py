@@ -95,6 +95,14 @@ class CorruptSnapshot(LeagueError):
         )
 
 
+class LearningFailed(LeagueError):
+    """A learner in this process cannot learn on. player: whose it is; reason: half a sentence without a stop."""
+
+    def __init__(self, player: str, reason: str) -> None:
+        self.player = player
+        super().__init__(f"{player} cannot learn on: {reason}.")
+
+
 class RayUnguarded(LeagueError):
     """A Ray takes commands from more than those who may give them."""
 

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from agents.acting.central.central_policy import DirectInferenceClient
 from agents.acting.central.inference_host import InferenceHost
 from agents.learner.build import choose_dtype
+from agents.learner.errors import LearnerError
 from agents.nets.network import Network
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
-from league.errors import LeagueError
+from league.errors import LeagueError, LearningFailed
 from league.runtime.actor_host import ActorHost
 from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import (
@@ -57,8 +58,15 @@ class DirectLearnerClient:
         self._learners = learners
 
     def push(self, player: str, chunk: bytes) -> Weights | None:
-        """As in the protocol; the learner has learnt when this returns."""
-        return self._learners.push(player, chunk)
+        """As in the protocol; the learner has learnt when this returns.
+
+        Raises:
+          LearningFailed: it cannot learn on.
+        """
+        try:
+            return self._learners.push(player, chunk)
+        except LearnerError as error:
+            raise LearningFailed(player, str(error)) from error
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""

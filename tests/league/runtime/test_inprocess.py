@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.learner.errors import NonFiniteError
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig
+from league.errors import LearningFailed
 from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import (
     Arrays,
@@ -24,6 +26,7 @@ from league.runtime.protocol import (
     TakeCheckpoint,
     Task,
 )
+from league.runtime.sync_learner_host import SyncLearnerHost
 from tests.league.runtime.host_cases import lease_of, setup_of
 
 
@@ -93,6 +96,21 @@ def test_games_in_the_middle_of_a_task_leave_nothing_to_save(monkeypatch: pytest
         runtime.abandon()
     assert runtime.save_hosts() is None
     released.set()
+    runtime.close()
+
+
+def test_a_learner_that_cannot_learn_on_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = InProcessRuntime(setup_of(), players=("main-0",), deadline_s=60.0)
+    runtime.start()
+    runtime.submit(InstallPlayer("main-0"))
+
+    def fail(self: SyncLearnerHost, player: str, chunk: bytes) -> None:
+        raise NonFiniteError("six updates in a row were not finite")
+
+    monkeypatch.setattr(SyncLearnerHost, "push", fail)
+    runtime.submit(PlayLease(lease_of(steps=60), frozen={}))
+    with pytest.raises(LearningFailed, match="main-0 cannot learn on: six updates in a row"):
+        polled(runtime, LeaseDone, budget_fraction=0.0)
     runtime.close()
 
 
