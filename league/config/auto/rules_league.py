@@ -11,9 +11,10 @@ SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
 PAST = 0.1
 """Share of a main agent's games against the past."""
-EVIDENCE = 5
-"""Snapshots of a main agent in whose time the weight of a game halves. A game of a main agent that was far weaker says
-little; with fewer, most opponents of the past are unknown, for a lease meets one of them."""
+EVIDENCE_LEASES = 10 * SNAPSHOTS
+"""Leases in which the weight of a game halves: each meets one opponent of the past, which is to be met ten times."""
+LEAST_EVIDENCE, MOST_EVIDENCE = 1, 5
+"""Snapshots of a main agent between which that time lies. A game of a main agent that was far weaker says little."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
 BY_BUDGET = "snapshots are spread over the budget, see runtime.snapshots_per_budget"
@@ -93,8 +94,11 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("league.preset"):
         yield AutoValue("league.population.save_steps", _rounded(NEVER * decisions), BY_BUDGET)
     if situation.game.is_competitive and not follows_gates:
-        steps = float(_rounded(EVIDENCE * (shares or [decisions])[0] / SNAPSHOTS))
-        yield AutoValue("league.payoff.half_life_steps", steps, f"about {EVIDENCE} snapshots: older games say little")
+        lease = draft.whole("actors.num_envs") * draft.whole("league.lease_steps") * situation.game.acting
+        apart = (shares or [decisions])[0] / SNAPSHOTS
+        steps = min(max(EVIDENCE_LEASES * lease, LEAST_EVIDENCE * apart), MOST_EVIDENCE * apart)
+        why = f"the time of {steps / apart:.2g} snapshots: older games say little"
+        yield AutoValue("league.payoff.half_life_steps", float(_rounded(steps)), why)
     yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))
 
 

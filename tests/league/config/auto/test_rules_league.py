@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from league.config.auto.rules_league import EVIDENCE, SNAPSHOTS
+from league.config.auto.rules_league import LEAST_EVIDENCE, MAIN_WEIGHT, MOST_EVIDENCE, SNAPSHOTS
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled
@@ -61,12 +61,16 @@ def test_the_past_is_met_in_a_tenth_of_the_games_and_in_every_update_where_nothi
 
 
 @pytest.mark.parametrize("preset", ["", "fictitious"])
-def test_the_weight_of_a_game_halves_within_the_budget_although_gates_never_fire(preset: str) -> None:
-    minute = BUDGETS["minute"]
-    config, reasons = settled(board_game(), {"league": {"preset": preset}} if preset else {}, budget=minute)
-    decisions = Situation(board_game(), minute).decisions(config.actors.num_envs)
-    assert config.league.half_life_steps == pytest.approx(decisions * EVIDENCE / SNAPSHOTS, rel=0.1)
-    assert "older games" in reasons["league.payoff.half_life_steps"]
+@pytest.mark.parametrize(("budget", "snapshots"), [("minute", MOST_EVIDENCE), ("month", LEAST_EVIDENCE)])
+def test_the_weight_of_a_game_halves_within_the_budget_although_gates_never_fire(
+    preset: str, budget: str, snapshots: int
+) -> None:
+    given = {"league": {"preset": preset}} if preset else {}
+    config, reasons = settled(board_game(), given, budget=BUDGETS[budget])
+    decisions = Situation(board_game(), BUDGETS[budget]).decisions(config.actors.num_envs)
+    own = decisions * (1.0 if len(config.league.players) == 1 else MAIN_WEIGHT / (MAIN_WEIGHT + 1.0))
+    assert config.league.half_life_steps == pytest.approx(own * snapshots / SNAPSHOTS, rel=0.1)
+    assert f"the time of {snapshots} snapshots" in reasons["league.payoff.half_life_steps"]
 
 
 def test_the_weight_of_a_game_follows_gates_that_are_given() -> None:
