@@ -30,7 +30,7 @@ MAX_GAMES = 64
 EXACT_GAMES, EXACT_TURNS = 4, 500
 """Games and turns of play that must not depend on a clock."""
 
-MOST_TURNS, MOST_EPISODES = 20_000, 1_000
+MAX_TURNS, MAX_EPISODES = 20_000, 1_000
 """Turns of single games, and episodes, after which play ends before its time."""
 
 ALONE_TURNS, ALONE_EPISODES = 300, 10
@@ -168,7 +168,7 @@ class RandomPlay:
                 seen,
                 seed=self._seed + 1,
                 may_go_on=lambda turns: (
-                    turns < least or (left() > 0.0 and turns * games < MOST_TURNS and seen.num_episodes < MOST_EPISODES)
+                    turns < least or (left() > 0.0 and turns * games < MAX_TURNS and seen.num_episodes < MAX_EPISODES)
                 ),
             )
             make_mib = max(_resident_mib() - held, 0.0) / games

@@ -13,7 +13,7 @@ PAST = 0.1
 """Share of a main agent's games against the past."""
 EVIDENCE_LEASES = 10 * SNAPSHOTS
 """Leases in which the weight of a game halves: each meets one opponent of the past, which is to be met ten times."""
-LEAST_EVIDENCE, MOST_EVIDENCE = 1, 5
+MIN_EVIDENCE, MAX_EVIDENCE = 1, 5
 """Snapshots of a main agent between which that time lies. A game of a main agent that was far weaker says little."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
@@ -96,7 +96,7 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if situation.game.is_competitive and not follows_gates:
         lease = draft.whole("actors.num_envs") * draft.whole("league.lease_steps") * situation.game.acting
         apart = (shares or [decisions])[0] / SNAPSHOTS
-        steps = min(max(EVIDENCE_LEASES * lease, LEAST_EVIDENCE * apart), MOST_EVIDENCE * apart)
+        steps = min(max(EVIDENCE_LEASES * lease, MIN_EVIDENCE * apart), MAX_EVIDENCE * apart)
         why = f"the time of {steps / apart:.2g} snapshots: older games say little"
         yield AutoValue("league.payoff.half_life_steps", float(_rounded(steps)), why)
     yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from league.config.auto.rules_league import LEAST_EVIDENCE, MAIN_WEIGHT, MOST_EVIDENCE, SNAPSHOTS
+from league.config.auto.rules_league import MAIN_WEIGHT, MAX_EVIDENCE, MIN_EVIDENCE, SNAPSHOTS
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled
@@ -61,7 +61,7 @@ def test_the_past_is_met_in_a_tenth_of_the_games_and_in_every_update_where_nothi
 
 
 @pytest.mark.parametrize("preset", ["", "fictitious"])
-@pytest.mark.parametrize(("budget", "snapshots"), [("minute", MOST_EVIDENCE), ("month", LEAST_EVIDENCE)])
+@pytest.mark.parametrize(("budget", "snapshots"), [("minute", MAX_EVIDENCE), ("month", MIN_EVIDENCE)])
 def test_the_weight_of_a_game_halves_within_the_budget_although_gates_never_fire(
     preset: str, budget: str, snapshots: int
 ) -> None:
