@@ -198,7 +198,7 @@ def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
             more = min(2 * group.opponents_per_lease, MAX_OPPONENTS)
             key = f"league.players.{number}.opponents_per_lease"
             yield Remedy(f"group {number} meets more opponents", 2, ((key, more),), found)
-        half_life = 2.0 * state.config.half_life_steps
+        half_life = 2.0 * state.payoff.half_life_steps
         yield Remedy("evidence lasts longer", 2, (("league.payoff.half_life_steps", half_life),), found)
 
 

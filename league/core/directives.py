@@ -200,6 +200,16 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     player.gate_steps = snapshot.trained_steps
     if player.initial is None:
         player.initial = snapshot.snapshot_id
+    if player.role == MAIN_ROLE and snapshot.trained_steps:
+        _follow_snapshots(state, apart=snapshot.trained_steps / max(player.num_snapshots - 1, 1))
+
+
+def _follow_snapshots(state: LeagueState, *, apart: float) -> None:
+    """Old games fade with the snapshots of a main agent where the settings say so; they lie `apart` trained steps."""
+    assert state.config is not None
+    payoff = state.config.payoff
+    if payoff.half_life_steps is None and payoff.half_life_snapshots is not None:
+        state.payoff.half_life_steps = payoff.half_life_snapshots * apart
 
 
 def apply_reset(state: LeagueState, event: PlayerReset) -> None:

@@ -36,6 +36,7 @@ LIVE = (
     "ratings.opponents_per_lease",
     "ratings.final_*",
     "payoff.half_life_steps",
+    "payoff.half_life_snapshots",
     "meta_game.growth",
     "meta_game.max_policies",
     "meta_game.explore",
@@ -172,7 +173,8 @@ def apply_settings(state: LeagueState, event: SettingsChanged) -> None:
         state.remedies[event.remedy] = AppliedRemedy(times + 1, state.next_lease_id, state.totals.env_steps)
     if event.text:
         state.config_text_before, state.config_text = state.config_text, event.text
-    state.payoff.half_life_steps = state.config.half_life_steps
+    if state.config.half_life_steps != before.half_life_steps:
+        state.payoff.half_life_steps = state.config.half_life_steps
     for player in state.players.values():
         weight = state.config.players[player.group].step_weight
         if weight != before.players[player.group].step_weight:

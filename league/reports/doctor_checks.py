@@ -44,7 +44,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
                 "starved pairs",
                 f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to judge.",
                 f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
-                f"raise payoff.half_life_steps (now {state.config.half_life_steps:g}) or "
+                f"raise payoff.half_life_steps (now {state.payoff.half_life_steps:g}) or "
                 f"opponents_per_lease, or lower gate.test.min_games",
             )
 

@@ -12,8 +12,8 @@ SNAPSHOTS = 45
 PAST = 0.1
 """Share of a main agent's games against the past."""
 EVIDENCE_LEASES = 10 * SNAPSHOTS
-"""Leases in which the weight of a game halves: each meets one opponent of the past, which is to be met ten times."""
-MIN_EVIDENCE, MAX_EVIDENCE = 1, 5
+"""Leases in which the weight of a game halves: one in ten meets an opponent of the past, and each is to be met once."""
+MIN_EVIDENCE, MAX_EVIDENCE = 1.0, 5.0
 """Snapshots of a main agent between which that time lies. A game of a main agent that was far weaker says little."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
@@ -60,10 +60,9 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     mixed = situation.game.hides or situation.game.is_simultaneous
     for place, group in enumerate(draft.groups()):
         key = f"league.players.{place}"
-        if mixed and not _decides_once(situation):
-            yield AutoValue(f"{key}.opponents_per_lease", 1, "each one costs a forward pass of its own")
-        else:
-            yield AutoValue(f"{key}.opponents_per_lease", 2, "self-play and the past in every update")
+        once = _decides_once(situation)
+        why = "self-play and the past in every update" if once else "each one costs a forward pass of its own"
+        yield AutoValue(f"{key}.opponents_per_lease", 2 if once else 1, why)
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
         options: dict[str, object] = {"self_play": 1.0 - PAST, "pfsp": PAST, "verification": 0.0}
@@ -84,7 +83,13 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     decisions, groups = situation.decisions(draft.whole("actors.num_envs")), draft.groups()
     total = sum(_weight(group) for group in groups)
     shares = [decisions * _weight(group) / max(total, 1e-9) / _count(group) for group in groups]
-    follows_gates = any(group.get("gate") for group in groups) or draft.has("league.population.save_steps")
+    has_half_life = any(
+        (
+            draft.has("league.payoff.half_life_steps"),
+            draft.has("league.population.save_steps"),
+            any(group.get("gate") for group in groups),
+        )
+    )
     for place, (group, own) in enumerate(zip(groups, shares, strict=True)):
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
     if not situation.has_budget:
@@ -93,12 +98,12 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     if draft.value("league.preset"):
         yield AutoValue("league.population.save_steps", _rounded(NEVER * decisions), BY_BUDGET)
-    if situation.game.is_competitive and not follows_gates:
+    if situation.game.is_competitive and not has_half_life:
         lease = draft.whole("actors.num_envs") * draft.whole("league.lease_steps") * situation.game.acting
-        apart = (shares or [decisions])[0] / SNAPSHOTS
-        steps = min(max(EVIDENCE_LEASES * lease, MIN_EVIDENCE * apart), MAX_EVIDENCE * apart)
-        why = f"the time of {steps / apart:.2g} snapshots: older games say little"
-        yield AutoValue("league.payoff.half_life_steps", float(_rounded(steps)), why)
+        leases = (shares or [decisions])[0] / SNAPSHOTS / max(lease, 1.0)
+        wanted = min(max(EVIDENCE_LEASES / max(leases, 1e-9), MIN_EVIDENCE), MAX_EVIDENCE)
+        why = "older games say little, and opponents of the past are met in turn"
+        yield AutoValue("league.payoff.half_life_snapshots", _short(wanted), why)
     yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))
 
 

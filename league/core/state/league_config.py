@@ -163,7 +163,9 @@ class PayoffConfig:
 
     Fields:
       half_life_steps: trained steps of the learning side (of both if both learn) in which a game's weight halves; None
-        follows the gates, see `LeagueConfig.half_life_steps`.
+        follows the gates, see `LeagueConfig.half_life_steps`, or the snapshots.
+      half_life_snapshots: the same as a number of snapshots of a main agent, where no steps are given: for snapshots
+        that do not follow the gates.
       prior_games: games, half won and half lost, that every pair starts with in its posterior.
       score: "wins" or "returns", see `league.core.state.scoring`; None is by the game: returns where it tells their
         range and they say more than won, drawn or lost, else wins. Fixed when the league is created.
@@ -175,13 +177,14 @@ class PayoffConfig:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     half_life_steps: float | None = None
+    half_life_snapshots: float | None = None
     prior_games: float = 2.0
     score: Score | None = None
     return_scale: float | None = None
 
     def __post_init__(self) -> None:
-        half_life = self.half_life_steps
-        require(half_life is None or half_life > 0.0, f"half_life_steps must be positive, not {half_life}")
+        for name, half_life in (("steps", self.half_life_steps), ("snapshots", self.half_life_snapshots)):
+            require(half_life is None or half_life > 0.0, f"half_life_{name} must be positive, not {half_life}")
         require(0.0 < self.prior_games < math.inf, f"prior_games must be positive and finite, not {self.prior_games}")
         scale = self.return_scale
         require(scale is None or 0.0 < scale < math.inf, f"return_scale must be positive and finite, not {scale}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import DirectiveIssued, Event, PlayerReset, SnapshotAdded
-from league.core.state.league_config import GateConfig
+from league.core.state.league_config import GateConfig, PayoffConfig
 from league.core.state.payoff import Posterior
 from league.core.state.records import Directive, Progress
 from league.core.state.registry import GATES
@@ -203,6 +205,23 @@ def test_weights_about_to_be_thrown_away_are_not_frozen_again() -> None:
     (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
     league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
     assert "reset" in refused(league, RequestSnapshot("main-exploiter-0", "final"))
+
+
+@pytest.mark.parametrize("given", [None, 77.0])
+def test_old_games_fade_with_the_snapshots_of_a_main_agent_where_gates_are_far(given: float | None) -> None:
+    far = GateConfig(min_steps=10**9, timeout_steps=10**9)
+    payoff = PayoffConfig(half_life_steps=given, half_life_snapshots=3.0)
+    league = SimulatedLeague(replace(three_roles(gate=far), payoff=payoff))
+    league.confirm_directives()
+    assert league.state.payoff.half_life_steps == (given or 10**9)
+    for player in ("main-0", "main-0", "main-exploiter-0"):
+        league.train(player, 500)
+        league.ask(RequestSnapshot(player, "final"))
+        league.confirm_directives()
+    assert league.state.payoff.half_life_steps == (given or 1_500.0)
+    league.ask(RequestSnapshot("main-0", "final"))
+    league.confirm_directives()
+    assert league.state.payoff.half_life_steps == (given or 1_000.0), "one more at once does not forget everything"
 
 
 def test_confirmations_count_once_and_only_for_their_kind() -> None:

@@ -42,6 +42,15 @@ def replayed(league: SimulatedLeague) -> LeagueState:
     return state
 
 
+def test_a_half_life_that_follows_the_snapshots_is_kept_when_another_setting_changes() -> None:
+    league = league_of_two()
+    league.state.payoff.half_life_steps = 123.0
+    change(league, league__ratings__step_fraction=0.5)
+    assert league.state.payoff.half_life_steps == 123.0
+    change(league, league__payoff__half_life_steps=9.0)
+    assert league.state.payoff.half_life_steps == 9.0
+
+
 def test_a_setting_of_the_league_holds_from_the_change_on_and_keeps_the_value_before() -> None:
     league = league_of_two()
     event = change(league, league__ratings__step_fraction=0.5, league__players__0__gate__min_steps=7)

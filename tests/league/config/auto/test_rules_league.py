@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from league.config.auto.rules_league import MAIN_WEIGHT, MAX_EVIDENCE, MIN_EVIDENCE, SNAPSHOTS
+from league.config.auto.rules_league import MAX_EVIDENCE, MIN_EVIDENCE, SNAPSHOTS
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled
@@ -54,27 +55,28 @@ def test_the_snapshots_of_an_exact_run_follow_its_steps() -> None:
     assert config.league.players[0].gate.min_steps > 900_000
 
 
-def test_the_past_is_met_in_a_tenth_of_the_games_and_in_every_update_where_nothing_is_hidden() -> None:
+def test_the_past_is_met_in_a_tenth_of_the_games_and_in_every_update_where_all_decide_once() -> None:
     groups = [settled(game)[0].league.players[0] for game in (one_shot(), board_game(), poker())]
     assert [group.matchmaker["self_play"] for group in groups] == [0.9, 0.9, 0.9]  # type: ignore[index]
-    assert [group.opponents_per_lease for group in groups] == [2, 2, 1]
+    assert [group.opponents_per_lease for group in groups] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("preset", ["", "fictitious"])
 @pytest.mark.parametrize(("budget", "snapshots"), [("minute", MAX_EVIDENCE), ("month", MIN_EVIDENCE)])
-def test_the_weight_of_a_game_halves_within_the_budget_although_gates_never_fire(
-    preset: str, budget: str, snapshots: int
-) -> None:
+def test_old_games_fade_with_the_snapshots_where_gates_never_fire(preset: str, budget: str, snapshots: float) -> None:
     given = {"league": {"preset": preset}} if preset else {}
     config, reasons = settled(board_game(), given, budget=BUDGETS[budget])
-    decisions = Situation(board_game(), BUDGETS[budget]).decisions(config.actors.num_envs)
-    own = decisions * (1.0 if len(config.league.players) == 1 else MAIN_WEIGHT / (MAIN_WEIGHT + 1.0))
-    assert config.league.half_life_steps == pytest.approx(own * snapshots / SNAPSHOTS, rel=0.1)
-    assert f"the time of {snapshots} snapshots" in reasons["league.payoff.half_life_steps"]
+    assert config.league.payoff.half_life_snapshots == snapshots
+    assert "older games" in reasons["league.payoff.half_life_snapshots"]
 
 
-def test_the_weight_of_a_game_follows_gates_that_are_given() -> None:
-    gate = {"min_steps": 1_000, "timeout_steps": 8_000}
-    config, reasons = settled(board_game(), {"league": {"players": [{"role": "main_agent", "gate": gate}]}})
-    assert config.league.half_life_steps == 4_000.0
-    assert "league.payoff.half_life_steps" not in reasons
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"players": [{"role": "main_agent", "gate": {"min_steps": 1_000, "timeout_steps": 8_000}}]},
+        {"payoff": {"half_life_steps": 4_000}},
+    ],
+)
+def test_old_games_fade_with_gates_or_steps_that_are_given(given: dict[str, Any]) -> None:
+    config, _ = settled(board_game(), {"league": given})
+    assert (config.league.half_life_steps, config.league.payoff.half_life_snapshots) == (4_000.0, None)

@@ -47,6 +47,7 @@ from league.core.state.state_codec import decode, encode
         (PlayerConfig, {"role": "my.module:role"}, "set `name`"),
         (PayoffConfig, {"half_life_steps": 0.0}, "half_life_steps"),
         (PayoffConfig, {"half_life_steps": -1.0}, "half_life_steps"),
+        (PayoffConfig, {"half_life_snapshots": 0.0}, "half_life_snapshots"),
         (PayoffConfig, {"prior_games": float("inf")}, "prior_games"),
         (RatingConfig, {"step_fraction": 1.0}, "step_fraction"),
         (RatingConfig, {"bots": ("bot:a", "bot:a")}, "twice"),
