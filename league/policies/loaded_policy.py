@@ -28,7 +28,7 @@ from league.policies.observation import (
 
 
 class LoadedPolicy:
-    """One snapshot, playing one seat of one game at a time.
+    """One snapshot, playing one game at a time: a seat, or several of which each is named and has its own memory.
 
     Args:
       name: what it is called in tables.
@@ -50,7 +50,7 @@ class LoadedPolicy:
         self._network = network.eval().requires_grad_(False)
         self._weights = weights
         self._rng = np.random.default_rng(seed)
-        self._core = network.initial_core(1)
+        self._cores: dict[int | None, torch.Tensor] = {}  # by named seat, None for a seat that is not named
         adopt(network, weights)
 
     @property
@@ -75,17 +75,18 @@ class LoadedPolicy:
 
     def reset(self, seed: int | None = None) -> None:
         """Begin a game: forget the last one. seed: restarts the stream of sampled actions; None lets it run on."""
-        self._core = self._network.initial_core(1)
+        self._cores.clear()
         if seed is not None:
             self._rng = np.random.default_rng(seed)
 
     def act(self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None) -> Any:
-        """The action for what a seat sees now; with an LSTM it also moves its memory one step on.
+        """The action for what a seat sees now; where the network has memory, that of the seat moves one step on.
 
         Args:
           obs: as the environment shows it to one seat (see `batch_of_one`).
           mask: [A], true where legal (see `mask_of_one`).
-          seat: name or number of the seat; only needed where seats differ and the observation does not tell them apart.
+          seat: name or number of the seat. Needed where seats differ and the observation does not tell them apart, and
+            where this policy plays several seats and its network has memory.
         Returns:
           The action as the environment takes it: the number of the action, an int array of its parts, a float array
           within the bounds of a box, or a dict or tuple of these.
@@ -93,7 +94,8 @@ class LoadedPolicy:
           ObservationMismatch: the observation or mask does not fit the game.
         """
         number = seat_number(obs, self.spec, seat)
-        dist_params, self._core = self._step(obs, mask, number)
+        named = None if seat is None else number
+        dist_params, self._cores[named] = self._step(obs, mask, number, self._core_of(named))
         head = self._network.head
         with torch.inference_mode():
             if self.greedy:
@@ -115,7 +117,8 @@ class LoadedPolicy:
         """
         if self.spec.actions.kind != "categorical":
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
-        dist_params, _ = self._step(obs, mask, seat_number(obs, self.spec, seat))
+        number = seat_number(obs, self.spec, seat)
+        dist_params, _ = self._step(obs, mask, number, self._core_of(None if seat is None else number))
         chances: NDArray[np.float32] = probabilities(dist_params)[0].numpy()
         return chances
 
@@ -153,14 +156,19 @@ class LoadedPolicy:
         policy.adopt(self._weights)
         return policy
 
+    def _core_of(self, named: int | None) -> torch.Tensor:
+        """Core state [1, C] before the next decision of a seat."""
+        core = self._cores.get(named)
+        return self._network.initial_core(1) if core is None else core
+
     @torch.inference_mode()
-    def _step(self, obs: Observation, mask: Observation | None, seat: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _step(
+        self, obs: Observation, mask: Observation | None, seat: int | None, core: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Policy parameters [1, P] and core state [1, C] after an observation."""
         fields = {name: torch.from_numpy(field) for name, field in batch_of_one(obs, self.spec, seat=seat).items()}
         legal = mask_of_one(mask, obs, self.spec, seat=seat)
-        output = self._network.step(
-            fields, core=self._core, action_mask=None if legal is None else torch.from_numpy(legal)
-        )
+        output = self._network.step(fields, core=core, action_mask=None if legal is None else torch.from_numpy(legal))
         return output.logits, output.core
 
 

@@ -21,11 +21,11 @@ SIZES = {"red_0": 3, "red_1": 3, "blue_0": 5}
 ACTIONS = {"red_0": spaces.Discrete(2), "red_1": spaces.Discrete(2), "blue_0": spaces.Discrete(4, start=3)}
 
 
-def loaded(seat_plan: SeatPlan | None = None, **options: Any) -> tuple[LoadedPolicy, RawRoles]:
+def loaded(seat_plan: SeatPlan | None = None, *, core: str = "none", **options: Any) -> tuple[LoadedPolicy, RawRoles]:
     options = {"sizes": SIZES, "actions": ACTIONS, **options}
     raw = RawRoles(**options)
     env = ParallelEnv.of(lambda: raw, env_id="roles", num_envs=1, seat_plan=seat_plan or SeatPlan())
-    network = build_network(env.spec, NetworkConfig(hidden=(8,)), seed=0)
+    network = build_network(env.spec, NetworkConfig(hidden=(8,), core=core), seed=0)
     named = {name: parameter.detach().numpy() for name, parameter in network.named_parameters()}
     weights = from_named(named, layout_of(network), version=1)
     return LoadedPolicy("p", network, weights, env.spec), raw
@@ -64,3 +64,18 @@ def test_a_policy_acts_without_what_its_value_saw_of_the_team() -> None:
     policy, raw = loaded(plan)
     assert policy.spec.value_fields
     assert policy.act(raw.reset()[0]["red_0"]) in (0, 1)
+
+
+def test_seats_that_are_named_have_memories_of_their_own() -> None:
+    together, raw = loaded(core="lstm")
+    alone = {seat: loaded(core="lstm")[0] for seat in SIZES}
+    shown = {seat: observation / 300 for seat, observation in raw.reset()[0].items()}
+    for _ in range(3):
+        for number, seat in enumerate(SIZES):
+            expected = alone[seat].probs(shown[seat])
+            assert np.array_equal(together.probs(shown[seat], seat=seat), expected)
+            alone[seat].act(shown[seat])
+            together.act(shown[seat], seat=number)
+            assert not np.array_equal(together.probs(shown[seat], seat=seat), expected)
+    together.reset()
+    assert np.array_equal(together.probs(shown["red_1"], seat="red_1"), loaded(core="lstm")[0].probs(shown["red_1"]))
