@@ -223,12 +223,19 @@ def _bring_back_files(folder: RunFolder, state: LeagueState, *, carried: RunFold
     """Files of the run as they fit the event; `carried` holds heartbeat, games in flight and clock of the end."""
     if state.config_text:
         folder.write_config(state.config_text)
-    status = carried.read_status()
+    status, clock = carried.read_status(), clock_at(carried, state)
     if status is not None:
-        seq = min(status.journal_seq, point.seq)
-        message = f"taken back to event {point.seq}"
         folder.write_status(
-            replace(status, journal_seq=seq, heartbeat_at=now, phase="stopped", workers=(), message=message)
+            replace(
+                status,
+                journal_seq=min(status.journal_seq, point.seq),
+                heartbeat_at=now,
+                phase="stopped",
+                workers=(),
+                message=f"taken back to event {point.seq}",
+                trained_s=clock.spent.seconds,
+                budget_spent=None,  # the next daemon reports it
+            )
         )
     folder.write_resume_file(HOSTS_FILE, hosts_at(carried, state))
-    folder.write_resume_file(CLOCK_FILE, clock_at(carried, state).encode())
+    folder.write_resume_file(CLOCK_FILE, clock.encode())

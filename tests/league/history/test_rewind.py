@@ -223,6 +223,8 @@ def test_the_clock_goes_back_with_what_was_played(run: Path) -> None:
     after = json.loads((run / "clock.json").read_text())["spent"]
     assert after["env_steps"] == before["env_steps"] - report.env_steps == state_of(run).totals.env_steps
     assert after["seconds"] == pytest.approx(before["seconds"] * after["env_steps"] / before["env_steps"])
+    status = league("status", run, "--json").json
+    assert (status["trained_s"], status["budget_left"]) == (after["seconds"], None)
 
 
 def test_death_at_any_write_leaves_the_run_as_it_was_or_taken_back_and_the_next_attempt_ends_it(
