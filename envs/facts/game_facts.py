@@ -107,6 +107,7 @@ class GameFacts:
       last_step_counts: True if the step before tells it, as a speed that is not seen.
       time_is_hidden: True if a limit ends episodes of several seats that do not show how long they last, see
         `hidden_time`.
+      limit_is_shown: True if a lone seat sees that a time limit has been reached, see `shown_limit`.
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
       has_tree: True if the game says itself what its histories are, see `envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.
@@ -138,6 +139,7 @@ class GameFacts:
     past_counts: bool = False
     last_step_counts: bool = False
     time_is_hidden: bool = False
+    limit_is_shown: bool = False
     endings: float | None = None
     has_tree: bool = False
     copyable: bool = False

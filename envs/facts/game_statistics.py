@@ -20,6 +20,7 @@ from envs.facts.number_sizes import NumberSizes
 from envs.facts.past_regression import PastRegression
 from envs.facts.seat_roles import SeatRoles
 from envs.facts.shared_returns import seats_paid_alike, seats_with_one_interest
+from envs.facts.shown_limit import ShownLimit
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -69,6 +70,7 @@ class GameStatistics:
         self._joint_actions = JointActions(spec)
         self._roles = SeatRoles(spec, num_envs=num_envs)
         self._time = HiddenTime(spec)
+        self._limit = ShownLimit(spec)
         self._history = History() if spec.num_seats == 1 else None
         self._past = PastRegression(spec)
         self.restart(num_envs=num_envs)
@@ -104,6 +106,7 @@ class GameStatistics:
         self._lengths += 1
         self._time.decided(turn, self._own[turn.env_index, turn.seat])
         self._own[turn.env_index, turn.seat] += 1
+        self._limit.decided(turn)
         self._count_legal(turn)
         self._note_ranges(turn)
         self._sizes.note(turn)
@@ -119,6 +122,7 @@ class GameStatistics:
         """The turn that the actions led to."""
         self._joint_actions.stepped(turn)
         self._roles.stepped(turn)
+        self._limit.stepped(turn)
         if self._acts_at_once():
             self._past.stepped(turn)
         if self._history is not None:
@@ -176,6 +180,7 @@ class GameStatistics:
             past_counts=start_counts or (self._history is not None and self._history.past_counts),
             last_step_counts=last_step_counts,
             time_is_hidden=self._time.is_hidden(self._turns),
+            limit_is_shown=self._limit.is_shown(),
             endings=self._endings(),
             has_tree=has_tree,
             copyable=copyable,

@@ -104,10 +104,13 @@ def time_limits(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The end of a game of several seats at its time limit, since its result is that of the moment.
 
     Values expected after the limit would be learnt nowhere: no decision is ever made from there. Where seats drift to
-    places that they only reach at the end, such values feed on themselves and grow without bound.
+    places that they only reach at the end, such values feed on themselves and grow without bound. So they do where a
+    lone seat sees that its time is up.
     """
     if situation.game.spec.num_seats > 1:
         yield AutoValue("learner.bootstrap_time_limits", False, "a game's result counts when its time is up")
+    elif situation.game.limit_is_shown:
+        yield AutoValue("learner.bootstrap_time_limits", False, "the seat sees when its time is up")
     else:
         yield AutoValue("learner.bootstrap_time_limits", True, "a lone seat's task continues")
 

@@ -245,6 +245,10 @@ def test_a_game_of_several_seats_is_over_when_its_time_is_up() -> None:
     assert not settled(team)[0].learner.bootstrap_time_limits
 
 
+def test_so_is_that_of_a_lone_seat_that_sees_when_its_time_is_up() -> None:
+    assert not settled(one_seat(limit_is_shown=True))[0].learner.bootstrap_time_limits
+
+
 def test_the_average_is_longer_in_one_shot_games() -> None:
     shares = {name: settled(game)[0].learner.ema_share for name, game in KINDS.items()}
     assert shares == {"board": 0.1, "poker": 0.1, "one_shot": 0.3, "one_seat": 0.1}
