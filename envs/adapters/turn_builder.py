@@ -115,8 +115,16 @@ class TurnBuilder:
         self._final.clear()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
-        """Add a reward."""
-        self._waiting[game, seat] += reward
+        """Add a reward.
+
+        Raises:
+          EnvError: it is no single number.
+        """
+        try:
+            self._waiting[game, seat] += reward
+        except (TypeError, ValueError) as error:
+            text = f"{self._where(game, seat)}: a reward is {reward!r}; a single number is needed"
+            raise GameFaultError(text, game=game) from error
         self._earned[game, seat] += reward
 
     def show(self, game: int, seat: int, observation: Any, mask: Any) -> None:

@@ -161,3 +161,20 @@ def test_a_reward_that_nothing_can_be_learnt_from_is_refused(reward: float, monk
     env.reset(0)
     with pytest.raises(EnvError, match=r"rewards must be finite, and 1e\+15 at most"):
         env.step(np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("reward", [np.array([1.0]), None, "1"], ids=["an array of one", "none", "text"])
+def test_a_reward_that_is_no_single_number_is_named(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scripted, "reward", reward)
+    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
+    env.reset(0)
+    with pytest.raises(EnvError, match=r"x, game 0, seat \w+: a reward is .*; a single number is needed"):
+        env.step(np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("reward", [np.array(2.0), np.int64(2), np.float32(2.0)], ids=["array", "int", "float32"])
+def test_a_reward_may_be_a_number_of_numpy(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scripted, "reward", reward)
+    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
+    env.reset(0)
+    assert env.step(np.zeros(2, np.int64)).rewards.tolist() == [[2.0, 2.0]]
