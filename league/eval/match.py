@@ -81,7 +81,8 @@ def play_match(
       games: a multiple of the number of teams.
       seed: of the games, the openings and the sampled actions. Bots have streams of their own.
       opening_plies: uniformly random legal plies before any policy acts, in games in which one seat acts at a time
-        and that mask illegal actions; no effect in others. A game that ends inside its opening starts again.
+        and that mask illegal actions; no effect in others. A game that ends inside its opening starts again. What a
+        seat sees in its opening moves the memory of its policy on.
       progress: see `Progress`.
       still: asked before every turn; the match is given up once it says no.
       on_game: given every finished game, where actions are numbers.
@@ -216,6 +217,20 @@ class _Holders:
                 self.failed[policy.failed_games()] = place
         return actions
 
+    def watch(self, turn: Turn, rng: np.random.Generator) -> None:
+        """Moves the memories on over a turn in which the actions are not the policies' own."""
+        self.forget(turn.ended)
+        rows = turn.env_index * self._seats + turn.seat
+        for policy, held, size in zip(self._policies, self._holds, self._core_sizes, strict=True):
+            slots = np.flatnonzero(held[turn.seat])
+            if size and len(slots):
+                seen = policy.act(ActInputs(self._env, turn, slots, self._core[rows[slots], :size]), rng)
+                self._core[rows[slots], :size] = seen.core
+
+    def forget(self, games: NDArray[np.bool_]) -> None:
+        """Clears the memories of games bool [N] that have begun again."""
+        self._core[np.repeat(games, self._seats)] = 0.0
+
 
 def _play(
     env: BatchedEnv,
@@ -238,10 +253,12 @@ def _play(
     # The seed of a group leaves the rotation out; the seeds of its games include it.
     stepped = env if recorder is None else recorder
     turn = stepped.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
-    turn = _open(stepped, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]), history=history)
+    rng = np.random.default_rng([seed, wave, 2, rotation])
+    drawn, watch = np.random.default_rng([seed, wave, 1]), functools.partial(seats.watch, rng=rng)
+    turn = _open(stepped, turn, plies=opening_plies, rng=drawn, history=history, watch=watch)
+    seats.forget(turn.ended)
     if recorder is not None:
         recorder.opened()
-    rng = np.random.default_rng([seed, wave, 2, rotation])
     alive = np.ones(env.num_envs, np.bool_)
     returns = np.zeros((env.num_envs, env.spec.num_seats), np.float32)
     steps = np.full(env.num_envs, opening_plies if _has_openings(env.spec, turn) else 0, np.int64)
@@ -271,12 +288,21 @@ def _has_openings(spec: EnvSpec, turn: Turn) -> bool:
     return spec.num_seats > 1 and turn.action_mask is not None and one_acts and spec.actions.kind != "box"
 
 
-def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator, history: MoveHistory | None) -> Turn:
-    """Play the openings; equal streams make equal openings."""
+def _open(
+    env: BatchedEnv,
+    turn: Turn,
+    *,
+    plies: int,
+    rng: np.random.Generator,
+    history: MoveHistory | None,
+    watch: Callable[[Turn], None],
+) -> Turn:
+    """Play the openings; equal streams make equal openings. watch: is shown every turn of them."""
     for _ in range(plies):
         mask, actions = turn.action_mask, env.spec.actions
         if mask is None or not _has_openings(env.spec, turn):
             break
+        watch(turn)
         several = actions.kind == "multi_categorical"
         chosen = draw_sub_actions(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng)
         if history is not None:

@@ -145,8 +145,9 @@ def test_large_matches_are_cut_into_batches_that_add_up(monkeypatch: pytest.Monk
     assert finished == [8, 8, 8, 8, 6, 6]
 
 
-def test_a_core_state_belongs_to_its_slot() -> None:
-    """The policy's core counts its own decisions: it must equal the stones that it has placed."""
+@pytest.mark.parametrize("opening_plies", [0, 3, 20])
+def test_a_core_state_belongs_to_its_slot(opening_plies: int) -> None:
+    """The policy's core counts the decisions of its seat: it must equal the stones of the seat, in openings too."""
 
     def rule(inputs: ActInputs) -> NDArray[np.int64]:
         own = inputs.turn.obs["board"][inputs.slots, 0].sum(axis=(1, 2))
@@ -154,7 +155,7 @@ def test_a_core_state_belongs_to_its_slot() -> None:
         return first_legal(inputs)
 
     home = RulePolicy(rule, core_size=1)
-    play_match(FOUR, [home, RulePolicy(first_legal, core_size=3)], games=20, seed=0, opening_plies=0)
+    play_match(FOUR, [home, RulePolicy(first_legal, core_size=3)], games=20, seed=0, opening_plies=opening_plies)
 
 
 def test_games_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
