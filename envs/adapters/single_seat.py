@@ -49,7 +49,8 @@ class SingleSeatEnv(gymnasium.Env):  # type: ignore[misc]
     Args:
       config: the game, of at least two seats.
       opponent: plays all other seats, those of the same team included.
-      seat: name or number of the learning seat; "alternate" takes each in turn, "random" draws one for each game.
+      seat: name or number of the learning seat; "random" draws one for each game. "alternate" takes each in turn, from
+        the one that a seed stands for: loops that seed every game with the next number alternate too.
       illegal: "raise" refuses an illegal action; "random" draws a legal one instead and sets `info["illegal"]`.
     Raises:
       EnvError: the game cannot be made, has one seat, or has no such seat.
@@ -89,7 +90,7 @@ class SingleSeatEnv(gymnasium.Env):  # type: ignore[misc]
         """Begin a game, and let others act until it is the learning seat's turn; there are no options."""
         super().reset(seed=seed)
         if seed is not None:
-            self._games = 0
+            self._games = seed
         if self._fixed is not None:
             self._seat = self._fixed
         else:

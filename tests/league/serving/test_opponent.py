@@ -84,6 +84,8 @@ def test_seats_alternate_are_drawn_or_stay() -> None:
     first, second = seats("alternate")[:2]
     assert seats("alternate") == [first, second] * 6
     assert set(seats(1)) == set(seats(second)) == {second}
+    with SingleSeatEnv(FOUR, FirstLegal(), seat="alternate") as env:
+        assert [env.reset(seed=seed)[1]["seat"] for seed in range(4)] == [first, second] * 2
     assert set(seats("random")) == {first, second} and seats("random") != seats("alternate")
     with pytest.raises(EnvError, match="no seat 'north'"):
         seats("north")
