@@ -22,6 +22,7 @@ from envs.spec_facts import spec_facts
 from envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays by default
+OTHER_STEPS = 20  # turns of another seed that an env has behind it when it repeats its games
 MAX_KEPT_BYTES = 1 << 28  # of observations, which are compared later; with large images fewer turns are played
 
 
@@ -232,9 +233,15 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check) -> Played:
 
 
 def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check: Check) -> None:
-    """Check that the same seed and actions give the same games, also when copies are made on the way."""
-    env = make(config, num_envs=num_envs)
+    """Check that the same seed and actions give the same games, also after others and when copies are made on the way.
+
+    An env that ignores its seed would repeat its games as well if it were only made again.
+    """
+    env, bot = make(config, num_envs=num_envs), RandomBot(seed=seed + 1)
     try:
+        turn = calls.reset(env, seed + 1)
+        for _ in range(min(len(first.actions), OTHER_STEPS)):
+            turn = calls.step(env, bot.act(env, turn, np.arange(turn.env_index.size)))
         turn = calls.reset(env, seed)
         for step, (expected, actions) in enumerate(zip(first.turns, first.actions, strict=False)):
             difference = differs(expected, turn)

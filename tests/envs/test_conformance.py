@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import re
@@ -161,6 +162,18 @@ def test_seeds_that_do_not_decide_are_found(monkeypatch: pytest.MonkeyPatch) -> 
         return self.env.reset(seed + next(count))
 
     monkeypatch.setattr(Bent, "reset", reseeded)
+    assert any(fault.startswith("the same seed") for fault in bent(monkeypatch, env, lambda turn: turn))
+
+
+def test_seeds_that_are_ignored_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the generator is made with the env: a new env then begins with the same games."""
+    counts = collections.defaultdict[int, Any](itertools.count)
+    env = lambda: ConnectFour(num_envs=4, opening_plies=2)  # noqa: E731
+
+    def deaf(self: Bent, seed: int) -> Turn:
+        return self.env.reset(next(counts[id(self)]))
+
+    monkeypatch.setattr(Bent, "reset", deaf)
     assert any(fault.startswith("the same seed") for fault in bent(monkeypatch, env, lambda turn: turn))
 
 
