@@ -10,7 +10,8 @@ from league.core.settings import is_live
 from league.core.state.events import ConfigChange
 
 FIXED = {
-    "env": "its snapshots and learners were made for this game; `league fork RUN NEW -s ...` takes equal ones",
+    "env": "its snapshots and learners were made for this game; `league fork RUN NEW --at latest -s ...` takes an "
+    "equal one, such as that of a file which was moved",
     "name": "the run folder has its name already",
     "seed": "what was drawn so far came from it; `league train` starts a run with another one",
     "network": "its snapshots and learners are of this network; `league train` starts a run with another one",

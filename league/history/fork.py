@@ -112,7 +112,7 @@ def fork_run(
     with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal, journal.one_moment():
         point = point_at(journal, at)
         state = LEAGUE_FOLD.read(journal, until=point.seq)
-        if problems := [*_contradictions(config, before, state)]:
+        if problems := [*_contradictions(config, before, state, LocalSnapshotStore(origin.snapshots_path))]:
             raise ConfigError("fork", problems)
         if config.teacher != before.teacher:
             config = _with_new_teacher(config, before)
@@ -161,8 +161,10 @@ def branch_journal(folder: RunFolder) -> BranchJournal:
     return cast(BranchJournal, BranchJournal.create(folder.journal_path, events=EVENTS, storage=folder.storage))
 
 
-def _contradictions(config: RunConfig, before: RunConfig, state: LeagueState) -> Iterator[str]:
-    """Changes that the inherited past does not allow, one sentence each."""
+def _contradictions(
+    config: RunConfig, before: RunConfig, state: LeagueState, snapshots: LocalSnapshotStore
+) -> Iterator[str]:
+    """Changes that the inherited past does not allow, one sentence each. snapshots: of the source."""
     assert state.config is not None, "a point of a journal lies behind the creating of its league"
     if config.league != before.league:
         created, wanted = (_leaves(replace(config, league=league)) for league in (state.config, config.league))
@@ -174,17 +176,23 @@ def _contradictions(config: RunConfig, before: RunConfig, state: LeagueState) ->
     if config.network != before.network:
         yield f"network: the {len(state.snapshots)} snapshots and the learners are of the network that the source has"
     if config.env != before.env:
-        yield from _other_game(config, before)
+        yield from _other_game(config, before, state, snapshots)
 
 
-def _other_game(config: RunConfig, before: RunConfig) -> Iterator[str]:
-    from league.policies.policy_store import (
-        spec_hash,  # brings in torch, which is not needed where the game is the same
-    )
+def _other_game(
+    config: RunConfig, before: RunConfig, state: LeagueState, snapshots: LocalSnapshotStore
+) -> Iterator[str]:
+    """As the snapshots say it: the game of the source may be gone, as that of a file that was moved."""
+    from league.policies.policy_store import fits  # brings in torch, which is not needed where the game is the same
 
-    old, new = (spec_of(env) for env in (before.env, config.env))
-    if spec_hash(old) != spec_hash(new) or old.teams != new.teams:
-        yield f"env: seats, teams, observations, actions or the mask of {new.env_id} differ from {old.env_id}'s"
+    new = spec_of(config.env)
+    manifest = None
+    for digest in dict.fromkeys(info.digest for info in state.snapshots.values()):
+        with contextlib.suppress(MissingSnapshot, CorruptSnapshot):
+            manifest = snapshots.get(digest)[1]
+            break
+    if new.teams != state.teams or (manifest is not None and not fits(manifest, new)):
+        yield f"env: seats, teams, observations, actions or the mask of {new.env_id} differ from {before.env.id}'s"
 
 
 def _leaves(config: RunConfig) -> dict[str, object]:

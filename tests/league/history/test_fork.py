@@ -289,6 +289,17 @@ def test_a_point_that_is_none_is_one_sentence(made: Path, tmp_path: Path, at: st
     assert not (tmp_path / "new").exists()
 
 
+def test_a_fork_takes_an_equal_game_although_the_file_of_the_old_one_was_moved(made: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    old.write_text("from envs.games.tic_tac_toe import TicTacToe\n")
+    fork_run(made, tmp_path / "run", at="latest", overrides=[f"env.id={old}:TicTacToe"])
+    old.rename(new)
+    fork_run(tmp_path / "run", tmp_path / "moved", at="latest", overrides=[f"env.id={new}:TicTacToe"])
+    go_on(tmp_path / "moved", env_steps=200)
+    with pytest.raises(ConfigError, match="env: seats, teams, observations, actions or the mask of connect_four"):
+        fork_run(tmp_path / "run", tmp_path / "other", at="latest", overrides=["env.id=connect_four"])
+
+
 def test_a_fork_may_change_how_it_learns_and_not_what_its_league_is(made: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         fork_run(
