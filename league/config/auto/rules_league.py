@@ -9,10 +9,12 @@ from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
-PAST = 0.1
-"""Share of a main agent's games against the past."""
+MIXED_PAST, OPEN_PAST = 0.1, 0.2
+"""Share of a main agent's games against the past: where play is mixed, and where nothing is hidden."""
+PAST_BESIDE_EXPLOITER = 0.15
+"""Most such games where an exploiter takes a part of the learning, so that four fifths are the main's."""
 EVIDENCE_LEASES = 10 * SNAPSHOTS
-"""Leases in which the weight of a game halves: one in ten meets an opponent of the past, and each is to be met once."""
+"""Leases in which the weight of a game halves: some of them meet an opponent of the past, and each is to be met."""
 MIN_EVIDENCE, MAX_EVIDENCE = 1.0, 5.0
 """Snapshots of a main agent between which that time lies. A game of a main agent that was far weaker says little."""
 NEVER = 100.0
@@ -48,16 +50,9 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """The main agent's games: mostly against itself, for of those it learns from every decision.
-
-    Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
-    met where it brings more. With a fourth of the games or more it did harm in poker and goofspiel. Where all decide
-    once, half of them left exports a fourth to a half more exploitable than a tenth did. With a fifth, networks of
-    board games lost to those of self-play alone. See benchmarks/figures/choosing-defaults.md.
-    """
+    """The main agent's games: mostly against itself, for of those it learns from every decision."""
     if not situation.game.is_competitive:
         return
-    mixed = situation.game.hides or situation.game.is_simultaneous
     for place, group in enumerate(draft.groups()):
         key = f"league.players.{place}"
         once = _decides_once(situation)
@@ -65,12 +60,26 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue(f"{key}.opponents_per_lease", 2 if once else 1, why)
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
-        options: dict[str, object] = {"self_play": 1.0 - PAST, "pfsp": PAST, "verification": 0.0}
-        if mixed:
-            options = {**options, "weighting": "uniform"}
-        learnt = 1.0 - PAST * (1.0 - 1.0 / situation.game.spec.num_teams)
-        why = f"more of the past did harm; learns from {learnt:.0%} of the decisions of its games"
-        yield AutoValue(f"{key}.matchmaker", options, why)
+        past, why = _past(situation)
+        if len(draft.groups()) > 1:
+            past = min(past, PAST_BESIDE_EXPLOITER)
+        options = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0, "weighting": "uniform"}
+        learnt = 1.0 - past * (1.0 - 1.0 / situation.game.spec.num_teams)
+        yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
+
+
+def _past(situation: Situation) -> tuple[float, str]:
+    """The share of a main agent's games against the past, and the reason.
+
+    Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
+    met where it brings more. With a fourth of the games or more it did harm in poker and goofspiel. Where all decide
+    once, half of them left exports a fourth to a half more exploitable than a tenth did. In Connect Four a fifth of the
+    games against all of the past alike keeps a fresh exploiter from winning; with less, or against those alone that are
+    still hard to beat, it wins as often as against self-play. See benchmarks/figures/choosing-defaults.md.
+    """
+    if situation.game.is_simultaneous or situation.game.hides:
+        return MIXED_PAST, "hidden or simultaneous: more of the past did harm"
+    return OPEN_PAST, "nothing hidden: the past keeps what was learnt"
 
 
 def _decides_once(situation: Situation) -> bool:
