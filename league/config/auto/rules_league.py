@@ -13,10 +13,6 @@ MIXED_PAST, OPEN_PAST = 0.1, 0.2
 """Share of a main agent's games against the past: where play is mixed, and where nothing is hidden."""
 PAST_BESIDE_EXPLOITER = 0.15
 """Most such games where an exploiter takes a part of the learning, so that four fifths are the main's."""
-EVIDENCE_LEASES = 10 * SNAPSHOTS
-"""Leases in which the weight of a game halves: some of them meet an opponent of the past, and each is to be met."""
-MIN_EVIDENCE, MAX_EVIDENCE = 1.0, 5.0
-"""Snapshots of a main agent between which that time lies. A game of a main agent that was far weaker says little."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
 BY_BUDGET = "snapshots are spread over the budget, see runtime.snapshots_per_budget"
@@ -63,7 +59,9 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         past, why = _past(situation)
         if len(draft.groups()) > 1:
             past = min(past, PAST_BESIDE_EXPLOITER)
-        options = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0, "weighting": "uniform"}
+        options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
+        if past == MIXED_PAST:
+            options = {**options, "weighting": "uniform"}
         learnt = 1.0 - past * (1.0 - 1.0 / situation.game.spec.num_teams)
         yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
 
@@ -74,8 +72,9 @@ def _past(situation: Situation) -> tuple[float, str]:
     Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
     met where it brings more. With a fourth of the games or more it did harm in poker and goofspiel. Where all decide
     once, half of them left exports a fourth to a half more exploitable than a tenth did. In Connect Four a fifth of the
-    games against all of the past alike keeps a fresh exploiter from winning; with less, or against those alone that are
-    still hard to beat, it wins as often as against self-play. See benchmarks/figures/choosing-defaults.md.
+    games keeps a fresh exploiter from half of its wins. With a tenth it wins as often as against self-play; so it does
+    where win rates forget old games, so that those alone are met who are hard to beat now. See
+    benchmarks/figures/choosing-defaults.md.
     """
     if situation.game.is_simultaneous or situation.game.hides:
         return MIXED_PAST, "hidden or simultaneous: more of the past did harm"
@@ -91,7 +90,6 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Snapshots as shares of the budget, whatever its size, and how long the games of a main agent count."""
     decisions, groups = situation.decisions(draft.whole("actors.num_envs")), draft.groups()
     total = sum(_weight(group) for group in groups)
-    shares = [decisions * _weight(group) / max(total, 1e-9) / _count(group) for group in groups]
     has_half_life = any(
         (
             draft.has("league.payoff.half_life_steps"),
@@ -99,7 +97,8 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
             any(group.get("gate") for group in groups),
         )
     )
-    for place, (group, own) in enumerate(zip(groups, shares, strict=True)):
+    for place, group in enumerate(groups):
+        own = decisions * _weight(group) / max(total, 1e-9) / _count(group)
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
     if not situation.has_budget:
         if draft.value("league.preset"):
@@ -108,11 +107,8 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("league.preset"):
         yield AutoValue("league.population.save_steps", _rounded(NEVER * decisions), BY_BUDGET)
     if situation.game.is_competitive and not has_half_life:
-        lease = draft.whole("actors.num_envs") * draft.whole("league.lease_steps") * situation.game.acting
-        leases = (shares or [decisions])[0] / SNAPSHOTS / max(lease, 1.0)
-        wanted = min(max(EVIDENCE_LEASES / max(leases, 1e-9), MIN_EVIDENCE), MAX_EVIDENCE)
-        why = "older games say little, and opponents of the past are met in turn"
-        yield AutoValue("league.payoff.half_life_snapshots", _short(wanted), why)
+        why = "the time of the whole budget: the old past is met too"
+        yield AutoValue("league.payoff.half_life_snapshots", float(SNAPSHOTS), why)
     yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))
 
 
