@@ -31,6 +31,7 @@ from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
 from benchmarks.defaults.rules import rules_digest
 from benchmarks.report import Report
 from benchmarks.strength.runs import ROOT
+from league.child_process import end_with_parent
 
 POPULATIONS = (LEAGUE, LATEST, HALF, TUNED)
 RESULTS = ROOT / "benchmarks" / "results" / "defaults"
@@ -60,7 +61,7 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
 def find_all(jobs: Sequence[Job], place: Place, evaluation: Evaluation, *, workers: int) -> list[str]:
     """Train and judge what is not known yet; returns a sentence for each failure."""
     failures = []
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         started: dict[Future[dict[str, float]], str] = {}
         for name in dict.fromkeys(job.game for job in jobs):
             started[pool.submit(measure.reference, name, place, evaluation)] = f"{name}-uniform"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from league.child_process import end_with_parent
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder
 
@@ -30,14 +32,20 @@ class RunFailed(SystemExit):
 
 
 def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
-    """Run a command in a process group of its own, its output at the end of `log`.
+    """Run a command in a process group of its own, its output at the end of `log`. Killed, we take it along in order.
 
     Raises:
       RunFailed: it did not end in time or left with another code than 0.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),  # noqa: PLW1509  it calls one system call
+        )
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -172,6 +175,30 @@ def test_a_folder_for_runs_is_made(tmp_path: Path) -> None:
     log = tmp_path / "new" / "runs" / "seed-0.log"
     run_to_end(["echo", "trained"], log=log, timeout_s=60.0)
     assert log.read_text() == "trained\n"
+
+
+def test_a_run_ends_in_order_with_a_benchmark_that_is_killed(tmp_path: Path) -> None:
+    run = (
+        "import signal, time; signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), exit())); "
+        "print('began', flush=True); time.sleep(60)"
+    )
+    benchmark = (
+        "import sys; from pathlib import Path; from benchmarks.strength.run_to_end import run_to_end; "
+        "run_to_end([sys.executable, '-c', sys.argv[1]], log=Path(sys.argv[2]), timeout_s=60.0)"
+    )
+    log = tmp_path / "log"
+    process = subprocess.Popen([sys.executable, "-c", benchmark, run, str(log)])
+    wait_for(log, "began\n")
+    process.kill()
+    process.wait(60.0)
+    wait_for(log, "began\nsaved\n")
+
+
+def wait_for(log: Path, text: str) -> None:
+    until = time.monotonic() + 60.0
+    while not log.exists() or log.read_text() != text:
+        assert time.monotonic() < until, log.read_text() if log.exists() else "no log"
+        time.sleep(0.05)
 
 
 def test_a_run_that_somebody_stopped_has_no_figures_yet(config: Path) -> None:
