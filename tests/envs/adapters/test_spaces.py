@@ -136,45 +136,43 @@ def test_a_vector_env_may_return_lists_and_numbers_for_flags() -> None:
 
 
 class Scripted(RawSimultaneousProbe):
-    """Rewards as set; infos that are None."""
+    """Rewards as given; infos that are None."""
 
-    reward: ClassVar[float] = 1.0
+    def __init__(self, reward: Any) -> None:
+        super().__init__()
+        self._reward = reward
 
     def reset(self, seed: int | None = None, options: Any = None) -> Any:
         return super().reset(seed, options)[0], None
 
     def step(self, actions: Any) -> Any:
         seen, rewards, terminated, truncated, _ = super().step(actions)
-        return seen, dict.fromkeys(rewards, self.reward), terminated, truncated, dict.fromkeys(rewards)
+        return seen, dict.fromkeys(rewards, self._reward), terminated, truncated, dict.fromkeys(rewards)
+
+
+def paid(reward: Any) -> Any:
+    """The rewards of the first step of a game that pays every seat this."""
+    env = ParallelEnv.of(lambda: Scripted(reward), env_id="x", num_envs=1)
+    env.reset(0)
+    return env.step(np.zeros(2, np.int64)).rewards.tolist()
 
 
 def test_infos_may_be_none() -> None:
-    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
-    env.reset(0)
-    assert env.step(np.zeros(2, np.int64)).rewards.tolist() == [[1.0, 1.0]]
+    assert paid(1.0) == [[1.0, 1.0]]
 
 
 @pytest.mark.parametrize("reward", [1e20, -1e16, np.inf, np.nan])
-def test_a_reward_that_nothing_can_be_learnt_from_is_refused(reward: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scripted, "reward", reward)
-    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
-    env.reset(0)
+def test_a_reward_that_nothing_can_be_learnt_from_is_refused(reward: float) -> None:
     with pytest.raises(EnvError, match=r"rewards must be finite, and 1e\+15 at most"):
-        env.step(np.zeros(2, np.int64))
+        paid(reward)
 
 
 @pytest.mark.parametrize("reward", [np.array([1.0]), None, "1"], ids=["an array of one", "none", "text"])
-def test_a_reward_that_is_no_single_number_is_named(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scripted, "reward", reward)
-    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
-    env.reset(0)
+def test_a_reward_that_is_no_single_number_is_named(reward: Any) -> None:
     with pytest.raises(EnvError, match=r"x, game 0, seat \w+: a reward is .*; a single number is needed"):
-        env.step(np.zeros(2, np.int64))
+        paid(reward)
 
 
 @pytest.mark.parametrize("reward", [np.array(2.0), np.int64(2), np.float32(2.0)], ids=["array", "int", "float32"])
-def test_a_reward_may_be_a_number_of_numpy(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scripted, "reward", reward)
-    env = ParallelEnv.of(Scripted, env_id="x", num_envs=1)
-    env.reset(0)
-    assert env.step(np.zeros(2, np.int64)).rewards.tolist() == [[2.0, 2.0]]
+def test_a_reward_may_be_a_number_of_numpy(reward: Any) -> None:
+    assert paid(reward) == [[2.0, 2.0]]
