@@ -208,7 +208,8 @@ def _follow_snapshots(state: LeagueState, *, apart: float) -> None:
     """Old games fade with the snapshots of a main agent where the settings say so; they lie `apart` trained steps."""
     assert state.config is not None
     payoff = state.config.payoff
-    if payoff.half_life_steps is None and payoff.half_life_snapshots is not None:
+    if payoff.follows_snapshots:
+        assert payoff.half_life_snapshots is not None
         state.payoff.half_life_steps = payoff.half_life_snapshots * apart
 
 

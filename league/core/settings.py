@@ -173,7 +173,7 @@ def apply_settings(state: LeagueState, event: SettingsChanged) -> None:
         state.remedies[event.remedy] = AppliedRemedy(times + 1, state.next_lease_id, state.totals.env_steps)
     if event.text:
         state.config_text_before, state.config_text = state.config_text, event.text
-    if state.config.half_life_steps != before.half_life_steps:
+    if not state.config.payoff.follows_snapshots:
         state.payoff.half_life_steps = state.config.half_life_steps
     for player in state.players.values():
         weight = state.config.players[player.group].step_weight

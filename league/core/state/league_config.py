@@ -182,6 +182,11 @@ class PayoffConfig:
     score: Score | None = None
     return_scale: float | None = None
 
+    @property
+    def follows_snapshots(self) -> bool:
+        """True if the half-life is a number of snapshots."""
+        return self.half_life_steps is None and self.half_life_snapshots is not None
+
     def __post_init__(self) -> None:
         for name, half_life in (("steps", self.half_life_steps), ("snapshots", self.half_life_snapshots)):
             require(half_life is None or half_life > 0.0, f"half_life_{name} must be positive, not {half_life}")

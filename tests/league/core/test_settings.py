@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from league.core.league import apply
 from league.core.retention import needed_snapshots
 from league.core.state.commands import AddPlayer, ChangeLeague, NothingToLease, Refused, RequestLease, RequestReset
 from league.core.state.events import ConfigChange, PlayerReset, SettingsChanged, SnapshotAdded
-from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.league_config import GateConfig, LeagueConfig, PayoffConfig, PlayerConfig, RatingConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, env_steps_of, three_roles
 
@@ -42,10 +43,11 @@ def replayed(league: SimulatedLeague) -> LeagueState:
     return state
 
 
-def test_a_half_life_that_follows_the_snapshots_is_kept_when_another_setting_changes() -> None:
-    league = league_of_two()
+def test_a_half_life_that_follows_the_snapshots_is_kept_when_gates_change() -> None:
+    league = SimulatedLeague(replace(TWO, payoff=PayoffConfig(half_life_snapshots=3.0)))
+    league.confirm_directives()
     league.state.payoff.half_life_steps = 123.0
-    change(league, league__ratings__step_fraction=0.5)
+    change(league, league__players__0__gate__timeout_steps=77_000)
     assert league.state.payoff.half_life_steps == 123.0
     change(league, league__payoff__half_life_steps=9.0)
     assert league.state.payoff.half_life_steps == 9.0
