@@ -9,8 +9,6 @@ from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
-MIXED_PAST, OPEN_PAST = 0.1, 0.2
-"""Share of a main agent's games against the past: where play is mixed, and where nothing is hidden."""
 PAST_BESIDE_EXPLOITER = 0.15
 """Most such games where an exploiter takes a part of the learning, so that four fifths are the main's."""
 NEVER = 100.0
@@ -49,6 +47,7 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The main agent's games: mostly against itself, for of those it learns from every decision."""
     if not situation.game.is_competitive:
         return
+    mixed = situation.game.hides or situation.game.is_simultaneous
     for place, group in enumerate(draft.groups()):
         key = f"league.players.{place}"
         once = _decides_once(situation)
@@ -60,7 +59,7 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         if len(draft.groups()) > 1:
             past = min(past, PAST_BESIDE_EXPLOITER)
         options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
-        if past == MIXED_PAST:
+        if mixed:
             options = {**options, "weighting": "uniform"}
         learnt = 1.0 - past * (1.0 - 1.0 / situation.game.spec.num_teams)
         yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
@@ -72,13 +71,14 @@ def _past(situation: Situation) -> tuple[float, str]:
     Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
     met where it brings more. With a fourth of the games or more it did harm in poker and goofspiel. Where all decide
     once, half of them left exports a fourth to a half more exploitable than a tenth did. In Connect Four a fifth of the
-    games keeps a fresh exploiter from half of its wins. With a tenth it wins as often as against self-play; so it does
-    where win rates forget old games, so that those alone are met who are hard to beat now. See
+    games keeps a fresh exploiter from two fifths of its wins, a tenth from few. Nor does a fifth where win rates
+    forget old games, so that those alone are met who are hard to beat now. The trials stand in
     benchmarks/figures/choosing-defaults.md.
     """
-    if situation.game.is_simultaneous or situation.game.hides:
-        return MIXED_PAST, "hidden or simultaneous: more of the past did harm"
-    return OPEN_PAST, "nothing hidden: the past keeps what was learnt"
+    game = situation.game
+    if game.is_simultaneous or game.hides:
+        return 0.1, "hidden or simultaneous: more of the past did harm"
+    return 0.2, "nothing hidden: the past keeps what was learnt"
 
 
 def _decides_once(situation: Situation) -> bool:
