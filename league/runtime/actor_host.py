@@ -238,12 +238,10 @@ class ActorHost:
         if sum(part.num_rows for part in pending) < rows:
             return
         everything = concatenate(pending)
-        stop = everything.num_rows - everything.num_rows % rows
-        for start in range(0, stop, rows):
-            yield self._encoded(player, everything.rows(start, start + rows))
-        pending.clear()
-        if stop < everything.num_rows:
-            pending.append(everything.rows(stop, everything.num_rows))
+        for stop in range(rows, everything.num_rows + 1, rows):
+            # A chunk no longer waits once it is handed out: where its lease fails on the way, it is not sent again.
+            pending[:] = [everything.rows(stop, everything.num_rows)] if stop < everything.num_rows else []
+            yield self._encoded(player, everything.rows(stop - rows, stop))
 
     def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
         """A chunk. Raises EnvError where the env showed or paid what is no number."""

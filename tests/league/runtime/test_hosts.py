@@ -76,6 +76,26 @@ def test_a_lease_sends_whole_chunks_and_keeps_the_rest_for_the_next() -> None:
     host.close()
 
 
+def test_a_chunk_that_was_sent_is_not_sent_again_after_its_lease_failed() -> None:
+    setup = setup_of(chunk_rows=2)
+    host, table = actor(setup), Table(setup)
+    send = table.push
+
+    def break_off(player: str, chunk: bytes) -> Weights | None:
+        if len(table.chunks) == 2:
+            raise LookupError
+        return send(player, chunk)
+
+    table.push = break_off  # type: ignore[method-assign]
+    with pytest.raises(LookupError):
+        host.play(lease_of(lease_id=1, steps=40), frozen={}, learners=table)
+    table.push = send  # type: ignore[method-assign]
+    host.play(lease_of(lease_id=2, steps=40), frozen={}, learners=table)
+    chunks = [chunk for _, chunk in table.chunks]
+    assert len(chunks) > 4 and len(set(chunks)) == len(chunks)
+    host.close()
+
+
 def test_new_weights_are_played_from_the_next_decision_on() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
