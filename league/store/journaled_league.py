@@ -132,8 +132,8 @@ class JournaledLeague:
     def commit(self) -> None:
         """Make everything noted down durable; from time to time store the state too."""
         self._seq = self._journal.commit()
-        self._journal.compact()
         self._pending.clear()
+        self._journal.compact()
         if self._seq - self._saved_seq >= max(SAVE_STATE_EVERY, self._state_bytes // STATE_BYTES_PER_EVENT):
             self.save_state()
 

@@ -23,8 +23,9 @@ from league.core.state.commands import (
 from league.core.state.events import EVENTS, Event, LeaseGranted
 from league.core.state.league_config import LeagueConfig
 from league.core.state.state import digest, from_plain, to_plain
-from league.errors import JournalError
+from league.errors import DiskFull, JournalError
 from league.store import journaled_league as book_module
+from league.store.journal import Journal
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, read_state, verified_state
 from tests.league.run.fake_runtime import outcomes_of
@@ -150,6 +151,25 @@ def test_commands_are_executed_all_or_none(tmp_path: Path, is_durable: bool) -> 
     with read(tmp_path / "journal.db") as reader:
         assert digest(verified_state(reader)) == digest(league.state)
     league.close()
+
+
+def test_what_is_durable_is_not_folded_twice_where_old_events_could_not_be_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    league = started(tmp_path / "journal.db")
+    monkeypatch.setattr(Journal, "compact", lambda journal: raise_disk_full(tmp_path))
+    with pytest.raises(DiskFull):
+        league.commit()
+    assert league.next_seq == league.head().seq + 1
+    before, player = digest(league.state), next(iter(league.state.players))
+    with pytest.raises(Refused, match="nobody"):
+        league.execute_all([RequestSnapshot(player, "manual"), RequestSnapshot("nobody", "manual")])
+    assert digest(league.state) == before
+    league.close()
+
+
+def raise_disk_full(path: Path) -> None:
+    raise DiskFull(path)
 
 
 def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path) -> None:
