@@ -40,14 +40,13 @@ class PolicyOpponent:
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
-        state = self._states.get(seat)
+        names, numbers = self.policy.spec.seat_names, range(self.policy.spec.num_seats)
+        place = names.index(seat) if seat in names else seat  # else a name that only the caller's loop knows
+        state = self._states.get(place)
         known = self.policy.first_state() if state is None else state
-        told = (
-            seat if seat is None or seat in (*self.policy.spec.seat_names, *range(self.policy.spec.num_seats)) else None
-        )
-        row = self.policy.row(ActRequest(observation, mask, told), known)
+        row = self.policy.row(ActRequest(observation, mask, place if place in numbers else None), known)
         (decided,) = self.policy.decide([row])
-        self._states[seat] = decided.state
+        self._states[place] = decided.state
         return decided.answer.action
 
 

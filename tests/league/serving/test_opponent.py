@@ -108,6 +108,16 @@ def test_every_seat_has_a_memory_of_its_own() -> None:
         assert not torch.allclose(cores[0], cores[1])
 
 
+def test_a_seat_has_one_memory_by_its_name_and_by_its_number() -> None:
+    board = np.eye(7, dtype=np.bool_)[:6][None].repeat(2, axis=0)
+    named, mixed = (PolicyOpponent(ServedPolicy(loaded(1), greedy=True)) for _ in range(2))
+    for seat in ("second", 1, "second"):
+        named.act(board, seat="second")
+        mixed.act(board, seat=seat)
+    (known,), (found,) = named._states.values(), mixed._states.values()
+    assert found == known
+
+
 def test_the_policy_sees_the_board_from_its_own_seat(run: Path) -> None:
     env = league.as_opponent(f"{run}:main-0-s0", env=FOUR, seat=0, greedy=True)
     alone = league.load_policy(run, "main-0-s0", greedy=True)
