@@ -65,7 +65,7 @@ class StoredField(NamedTuple):
     stored_bytes: int
 
 
-class ChunkError(Exception):
+class ChunkError(ValueError):
     """Bytes that are no valid chunk, or arrays that cannot become one; the message names the failed check."""
 
 

@@ -315,7 +315,6 @@ class AsyncLearnerHost:
             self._unrolls,
             self._setup.learner,
             decode=_decoded,
-            refusable=(ChunkError,),
             chunk_rows=self._setup.chunk_rows,
             changed=self._changed,
             threads=GPU_DECODERS if torch.cuda.is_available() else 1,

@@ -64,8 +64,7 @@ class Feeder(Generic[ChunkT]):
 
     Args:
       spec: of the unrolls; config: of the learner.
-      decode: a chunk to unrolls. refusable: its error (beside ValueError) for a bad one; any other error ends the
-        feeder.
+      decode: a chunk to unrolls. A ValueError refuses a bad one; any other error ends the feeder.
       chunk_rows: most rows of one chunk; the ring is deep enough that a producer only waits while a whole batch is
         ready to be learnt from.
       changed: notified of every event here, for callers that wait for several feeders at once.
@@ -80,7 +79,6 @@ class Feeder(Generic[ChunkT]):
         config: LearnerConfig,
         *,
         decode: Callable[[ChunkT], Unrolls],
-        refusable: tuple[type[Exception], ...] = (),
         chunk_rows: int = 1,
         changed: threading.Condition | None = None,
         threads: int = 1,
@@ -95,7 +93,6 @@ class Feeder(Generic[ChunkT]):
             pinned=pinned,
         )
         self._decode = decode
-        self._refusable: tuple[type[Exception], ...] = (*refusable, ValueError)
         self._clock = clock
         self._changed = threading.Condition() if changed is None else changed
         self._chunks: queue.SimpleQueue[tuple[ChunkT, int] | None] = queue.SimpleQueue()
@@ -237,7 +234,7 @@ class Feeder(Generic[ChunkT]):
             if unrolls.num_rows != num_rows:
                 raise ValueError(f"a chunk of {unrolls.num_rows} rows was announced as {num_rows}")
             self._ring.check(unrolls)
-        except self._refusable as error:
+        except ValueError as error:
             with self._changed:
                 self._promised -= num_rows
                 self._counts.refused += 1

@@ -13,7 +13,7 @@ from agents.learner.data.batch import batch_from
 from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from agents.nets.network import build_network
-from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.codec import ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
 
@@ -29,12 +29,7 @@ def decode(chunk: bytes) -> Unrolls:
 
 @pytest.fixture
 def feeder():  # type: ignore[no-untyped-def]
-    made = Feeder(
-        UNROLLS,
-        small_config(microbatches=4),
-        decode=decode,
-        refusable=(ChunkError,),
-    )
+    made = Feeder(UNROLLS, small_config(microbatches=4), decode=decode)
     made.start()
     yield made
     made.close()
