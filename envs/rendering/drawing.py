@@ -20,6 +20,8 @@ MARK = "#0a7d28"
 """The last move and a winning line."""
 LETTER_WIDTH = 0.62
 """Of a monospaced letter over its size; enough for the fonts of browsers and of raster images."""
+TEXT_SIZE = 14.0
+"""Of the letters of a drawing that is text alone."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,9 @@ def svg_of(drawing: Drawing, *, title: str) -> str:
     )
 
 
-def text_drawing(text: str, *, size: float = 14.0) -> Drawing:
+def text_drawing(text: str) -> Drawing:
     """Lines of text as a drawing."""
-    lines = text.splitlines() or [""]
+    size, lines = TEXT_SIZE, text.splitlines() or [""]
     width = max(max(map(len, lines)) * size * LETTER_WIDTH, 10 * size) + 2 * size
     labels = [Label(size, size * (1.5 + 1.4 * row), line, size, centred=False) for row, line in enumerate(lines)]
     return Drawing(width, size * (1.4 * len(lines) + 1.6), tuple(labels))

@@ -142,14 +142,14 @@ class Command:
         assert self._process is not None, "not started"
         self._process.send_signal(number)
 
-    def stop(self, timeout_s: float = STOP_S) -> int | None:
-        """Ask it to stop and wait; None where it did not leave in time."""
+    def stop(self) -> int | None:
+        """Ask it to stop and wait; None where it did not leave within `STOP_S`."""
         assert self._process is not None, "not started"
         self.census()
         if self.ended is None:
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(timeout_s)
+            return self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             return None
 

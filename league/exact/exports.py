@@ -61,13 +61,13 @@ class Search:
     say: Callable[[str], None] = field(default=to_stderr)
 
 
-def open_to_play(path: Path, players: Sequence[str], *, trust: bool = False, search: Search | None = None) -> OpenRun:
+def open_to_play(path: Path, players: Sequence[str], *, search: Search | None = None) -> OpenRun:
     """As `open_run`, with the exact values of the exports where one of `players` asks for them.
 
     Raises:
       LeagueError, EnvError: as of `open_run`.
     """
-    run = open_run(path, trust=trust)
+    run = open_run(path)
     asked = {part.partition(TIMES)[0].strip() for player in players for part in player.split(AND)}
     if asked.isdisjoint((AUTO, EXACT)):
         return run

@@ -37,7 +37,6 @@ class SequenceForm:
         self._legal = states.legal
         self._parent = _sequence(states.parent, states.parent_action, num_actions)
         self._last = _sequence(endings.info_state, endings.action, num_actions)
-        self._chance = endings.chance
         self._worth = endings.chance[:, None] * endings.returns
         self._levels = levels_of(states)
 

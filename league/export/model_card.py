@@ -20,7 +20,7 @@ def model_card(manifest: PackageManifest, strength: Strength) -> str:
             "",
             f"# {manifest.name} of {manifest.run or 'a snapshot'}: {manifest.game.id}",
             "",
-            *_summary(manifest, strength),
+            *_summary(manifest),
             "",
             "## Measured strength",
             "",
@@ -37,7 +37,7 @@ def model_card(manifest: PackageManifest, strength: Strength) -> str:
             "",
             "## Use",
             "",
-            *_use(manifest),
+            *_use(),
             "",
         ]
     )
@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _summary(manifest: PackageManifest, strength: Strength) -> list[str]:
+def _summary(manifest: PackageManifest) -> list[str]:
     count = len(manifest.members)
     what = f"A mixture of {count} policies, one of which is drawn for each game" if manifest.is_drawn else "A policy"
     kwargs = _options(manifest.game.kwargs)
@@ -161,7 +161,7 @@ def _interface(manifest: PackageManifest) -> list[str]:
     return lines
 
 
-def _use(manifest: PackageManifest) -> list[str]:
+def _use() -> list[str]:
     return [
         "```python",
         "import league",

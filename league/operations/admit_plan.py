@@ -37,7 +37,7 @@ def plan_admit(
         raise OperationRefused(str(error)) from error
     except LeagueError as error:
         raise OperationRefused(str(error)) from error
-    if problem := fits_running_hosts(inputs.config, inputs.state, joining):
+    if problem := fits_running_hosts(inputs.config, joining):
         raise OperationRefused(problem)
     config = _with(inputs.config, [policy.opponent for policy in joining])
     changes = tuple(differences(config_plain(inputs.config), config_plain(config)))

@@ -28,12 +28,12 @@ class Asset:
     etag: str
 
 
-def read_assets(folder: Path = FOLDER) -> Mapping[str, Asset]:
-    """Path below the folder -> file."""
+def read_assets() -> Mapping[str, Asset]:
+    """Path below `FOLDER` -> file."""
     found = {}
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(FOLDER.rglob("*")):
         if path.suffix in TYPES and path.is_file():
             content = path.read_bytes()
             etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[path.relative_to(folder).as_posix()] = Asset(content, TYPES[path.suffix], etag)
+            found[path.relative_to(FOLDER).as_posix()] = Asset(content, TYPES[path.suffix], etag)
     return found

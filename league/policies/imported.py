@@ -86,7 +86,7 @@ def policies_from_outside(config: RunConfig, opponent: FixedOpponentConfig) -> t
     return _imported_of(opponent, spec_of(config.env), folder=Path(opponent.source))
 
 
-def fits_running_hosts(config: RunConfig, state: LeagueState, joining: Sequence[ImportedPolicy]) -> str:
+def fits_running_hosts(config: RunConfig, joining: Sequence[ImportedPolicy]) -> str:
     """The rule by which hosts that are running cannot play a policy; empty where they can.
 
     Their games hold room for the core states of the networks that they were built with.

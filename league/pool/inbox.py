@@ -45,7 +45,7 @@ class Inbox:
       spec: of the pool's game. store: of its weights.
       join: makes a policy part of the pool, durably.
       say: tells the user one sentence.
-      quiet_s: see `QUIET_S`. wall_time: as the times of files have it.
+      wall_time: as the times of files have it.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class Inbox:
         join: Join,
         say: Callable[[str], object],
         storage: Storage | None = None,
-        quiet_s: float = QUIET_S,
         wall_time: Callable[[], float] = time.time,
     ) -> None:
         self._folder = folder
@@ -66,7 +65,6 @@ class Inbox:
         self._join = join
         self._say = say
         self._storage = storage or Storage()
-        self._quiet_s = quiet_s
         self._wall_time = wall_time
 
     def look(self) -> int:
@@ -113,7 +111,7 @@ class Inbox:
             newest = item.lstat().st_mtime
             if item.is_dir() and not item.is_symlink():
                 newest = max([newest, *(file.lstat().st_mtime for file in item.iterdir())])
-        return self._wall_time() - newest < self._quiet_s
+        return self._wall_time() - newest < QUIET_S
 
     def _refuse(self, item: Path, reason: str) -> None:
         self._storage.make_folder(self._folder.refused)

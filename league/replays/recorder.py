@@ -103,16 +103,14 @@ def record_game(
     seed: int,
     *,
     seats: Sequence[SeatHolder] | None = None,
-    evaluate: bool = True,
     tags: Mapping[str, str] | None = None,
 ) -> Replay:
-    """Play one game and record it.
+    """Play one game and record it, with the values and action probabilities of the policies that have them.
 
     Args:
       policies: [S] one for each seat; the same object may hold several.
       seed: of the game and of the sampled actions.
       seats: [S] who holds them; by default named "seat 0", ...
-      evaluate: whether values and action probabilities of the policies that have them are recorded.
     Raises:
       EnvError: from the env, or its game does not end.
     """
@@ -126,7 +124,7 @@ def record_game(
         recorder.opened()
         core = [np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32) for policy in policies]
         for _ in range(env.spec.max_turns or MAX_TURNS):
-            decisions = evaluations(env, turn, policies, core) if evaluate else [None] * len(turn.seat)
+            decisions = evaluations(env, turn, policies, core)
             turn = recorder.step_with(act(env, turn, policies, core, rng), decisions)
             if recorder.complete:
                 held = seats if seats is not None else [SeatHolder(f"seat {seat}") for seat in range(num_seats)]

@@ -20,13 +20,11 @@ class SyncLearnerHost:
     Args:
       setup: what to build.
       dtype: compute type of the forward passes.
-      workers: of learners that are cut into stages or replicas.
     """
 
-    def __init__(self, setup: HostSetup, *, dtype: torch.dtype, workers: Workers | None = None) -> None:
+    def __init__(self, setup: HostSetup, *, dtype: torch.dtype) -> None:
         self.budget_fraction = 0.0
         self._setup = setup
-        self._workers = workers or Workers()
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
@@ -40,7 +38,7 @@ class SyncLearnerHost:
         """As in the protocol."""
         self._drop(task.player)
         self._learners[task.player] = player_learner(
-            task, self._setup, self._spec, dtype=self._dtype, workers=self._workers
+            task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
         )
         self._waiting[task.player] = []
 

@@ -96,12 +96,12 @@ def meta_game(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGame:
     return solve_meta_game(meta_game_inputs(state, ratings))
 
 
-def meta_game_inputs(state: LeagueState, ratings: Sequence[RatingRow], *, most: int = MAX_SNAPSHOTS) -> MetaGameInputs:
+def meta_game_inputs(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGameInputs:
     """Copies the games between the strongest snapshots; no names where the game has no opponents."""
     own = own_snapshots(state) if state.is_competitive else []
     elo = {row.policy: row.elo for row in ratings if row.games}
     age = {name: number for number, name in enumerate(own)}
-    strongest = sorted(own, key=lambda name: (-elo.get(name, -np.inf), -age[name]))[:most]
+    strongest = sorted(own, key=lambda name: (-elo.get(name, -np.inf), -age[name]))[:MAX_SNAPSHOTS]
     names = sorted(strongest, key=age.__getitem__)
     places = {name: place for place, name in enumerate(names)}
     snapshots = [state.snapshots[name] for name in names]

@@ -90,7 +90,6 @@ class RemoteClient:
         self._handles = handles
         self._push_s = push_s
         self._on_the_way: deque[tuple[str, Any]] = deque()
-        self._versions: dict[str, int] = {}
         self._held: dict[str, Weights] = {}
 
     def use(self, handles: Mapping[str, Any]) -> None:

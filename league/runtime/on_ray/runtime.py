@@ -83,7 +83,6 @@ class RayRuntime:
         own_names: tuple[str, ...] = (),
     ) -> None:
         self._setup = setup
-        self._settings = settings
         self._monotonic = monotonic
         self._shares_cluster = cluster is not None
         self._cluster = cluster or Cluster(

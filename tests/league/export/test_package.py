@@ -26,7 +26,7 @@ from league.export.exporter import export_policy
 from league.export.importer import verify_package
 from league.policies.imported import fits_running_hosts, policies_from_outside
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.loading import copies_at, open_run
+from league.policies.loading import copies_at
 from league.policies.package import SUMS_FILE, StoredSpec, facts_of, min_numbers, read_package, sums_text
 from league.policies.policy_store import network_plain
 from league.policies.trust import Untrusted
@@ -288,7 +288,7 @@ def test_a_package_joins_a_running_league_as_a_fixed_opponent(run: Path, tmp_pat
     joining = policies_from_outside(config, opponent)
     assert [one.copy.weights for one in joining] == [copy.weights for copy in copies_at(run, MIXED)]
     assert [round(one.opponent.probability, 6) for one in joining] == [0.2, 0.1]
-    assert not fits_running_hosts(config, open_run(run).state, joining)
+    assert not fits_running_hosts(config, joining)
 
 
 def test_export_and_import_answer_in_json_and_refuse_in_sentences(run: Path, tmp_path: Path) -> None:
