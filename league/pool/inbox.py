@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from envs.protocol import EnvError, EnvSpec
-from league.errors import DiskFull, LeagueError, StorageError
+from league.errors import JournalError, LeagueError, StorageError
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import build_policy, copies_at
@@ -71,7 +71,7 @@ class Inbox:
         """Take up what is there; returns how many policies joined.
 
         Raises:
-          DiskFull, StorageError: what was not taken up is still in the inbox.
+          StorageError, JournalError: of the pool itself; what was not taken up is still in the inbox.
         """
         joined = 0
         with os.scandir(self._folder.inbox) as entries:
@@ -80,8 +80,10 @@ class Inbox:
             item = self._folder.inbox / name
             try:
                 joined += self._take(item)
-            except (DiskFull, OSError) as error:
-                raise error if isinstance(error, DiskFull) else StorageError(f"{item}: {error.strerror}.") from error
+            except (StorageError, JournalError):  # the pool's own, and nothing that is wrong with the item
+                raise
+            except OSError as error:
+                raise StorageError(f"{item}: {error.strerror}.") from error
             except (LeagueError, PoolRefused, EnvError) as error:
                 if not self._may_still_change(item):
                     self._refuse(item, str(error))

@@ -125,9 +125,9 @@ class Pool:
                 self._next_look = now + INBOX_EVERY_S
                 self._inbox.look()
             for number in [number for number, deadline in self._deadlines.items() if now > deadline]:
-                del self._deadlines[number]
                 if number in self.state.leases:
                     self._execute(ExpireBatch(number, "it was not answered in time"))
+                del self._deadlines[number]
 
     def lease(self, worker: str) -> GrantedBatch | None:
         """Grant the batch that is worth most; None where there is nothing to play."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from league.errors import DiskFull, StorageError
 from league.pool.core.records import PoolGame
 from league.pool.folder import PoolFolder
 from league.pool.pool import Pool, create_pool, open_pool
+from league.store.storage import Storage
 from tests.league.pool.frozen_copies import frozen_copy, snapshot_folder
+from tests.league.store.store_faults import FailAtPoint
 
 LONG_AGO = 1_000_000_000
 
@@ -120,6 +124,39 @@ def test_a_second_one_of_the_same_name_is_set_aside_beside_the_first(pool: Pool,
         age(folder.inbox / "a")
         pool.tend()
     assert sorted(path.name for path in folder.refused.iterdir()) == ["a", "a+", "a+.txt", "a.txt"]
+
+
+def test_a_policy_that_the_disk_of_the_pool_could_not_take_stays_in_the_inbox(folder: PoolFolder) -> None:
+    storage = Storage(hook=FailAtPoint("folder.before_rename", errno.EIO))
+    clock = iter(range(0, 10_000, 10))
+    with open_pool(folder, clock=lambda: float(next(clock)), storage=storage) as pool:
+        age(snapshot_folder(folder.inbox / "a", 1))
+        with pytest.raises(StorageError):
+            pool.tend()
+        assert (folder.inbox / "a").exists() and not folder.refused.exists()
+        pool.tend()
+        assert names(pool) == ["a"]
+
+
+def test_an_overdue_lease_that_a_full_disk_kept_open_is_given_up_later(folder: PoolFolder) -> None:
+    now, faults = [0.0], list[FailAtPoint]()
+
+    def hook(point: str) -> None:
+        for fault in faults:
+            fault(point)
+
+    with open_pool(folder, clock=lambda: now[0], storage=Storage(hook=hook)) as pool:
+        for seed in (1, 2):
+            snapshot_folder(folder.inbox / f"p{seed}", seed)
+        granted = pool.lease("w")
+        assert granted is not None
+        now[0] += granted.lease.duration_s + 1.0
+        faults.append(FailAtPoint("journal.before_commit"))
+        with pytest.raises(DiskFull):
+            pool.tend()
+        assert pool.state.leases
+        pool.tend()
+        assert not pool.state.leases and pool.state.expired == 1
 
 
 def test_an_overdue_lease_is_given_up_and_its_answer_comes_too_late(folder: PoolFolder) -> None:
