@@ -25,7 +25,8 @@ updates.
 MIN_STD = 1e-4
 """Least standard deviation; also that before the first batch, unless a configuration knows better."""
 
-MAX_STD = 1e6
+MAX_STD = 1e18
+"""Its square is a float32, and a thousand of the largest rewards of a game lie within it."""
 
 FIRST_UPDATES = 10
 """Weight of the initial moments, in updates: the first batches count for more than `rate`, as in a plain mean."""

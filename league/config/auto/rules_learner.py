@@ -35,8 +35,10 @@ MIXED_END = 0.07
 """Of the entropy cost of mixed play at the end: what is left of it keeps play from the equilibrium."""
 STAKES_SHARE = 0.3
 """Of the deviation of a seat's returns under random play: smaller advantages count as noise."""
-SMALL_RETURN, UNEVEN_RETURNS = 0.05, 10.0
-"""Returns below which rewards are scaled up, and the ratio between seat groups from which each has its own scale."""
+SMALL_RETURN, LARGE_RETURN = 0.05, 1e5
+"""Returns below which rewards are scaled up, and above which they are scaled down."""
+UNEVEN_RETURNS = 10.0
+"""Ratio of returns between seat groups from which each has its own scale."""
 FAR_FROM_ZERO = 3.0
 """Deviations of the returns of random play from which their mean lies far from 0."""
 REWARD_SHARE = 0.01
@@ -165,16 +167,19 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def reward_scales(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """Rewards of about 1 where they are tiny, or where seat groups earn on scales of their own.
+    """Rewards of about 1 where they are tiny or huge, or where seat groups earn on scales of their own.
 
-    A fresh network errs by about a tenth: beside tiny returns its errors hide them for long. Groups share the running
-    scales of values and advantages, so that the group that earns little would learn nothing.
+    A fresh network errs by about a tenth: beside tiny returns its errors hide them for long. The first errors beside
+    huge returns have squares beyond float32. Groups share the running scales of values and advantages, so that the
+    group that earns little would learn nothing.
     """
     game = situation.game
     sizes = [_size_of_returns(game, seats) for seats in _seats_by_group(game)]
     known = [size for size in sizes if size > 0.0]
-    if not known or (min(known) >= SMALL_RETURN and max(known) <= UNEVEN_RETURNS * min(known)):
-        yield AutoValue("learner.reward_scales", [], "no returns are tiny, or those of one seat group beside another's")
+    usual = not known or (min(known) >= SMALL_RETURN and max(known) <= LARGE_RETURN)
+    if usual and max(known, default=0.0) <= UNEVEN_RETURNS * min(known, default=0.0):
+        why = "no returns are tiny or huge, nor those of one seat group beside another's"
+        yield AutoValue("learner.reward_scales", [], why)
         return
     scales = [10.0 ** -math.ceil(math.log10(size) - 1e-6) if size > 0.0 else 1.0 for size in sizes]
     found = ", ".join(f"{size:.2g}" for size in sizes)

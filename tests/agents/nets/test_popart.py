@@ -54,6 +54,14 @@ def test_the_deviation_of_constant_targets_stays_positive() -> None:
     assert constant.std.item() == pytest.approx(1e-4)
 
 
+@pytest.mark.parametrize("size", [1e8, 1e15])
+def test_the_deviation_follows_returns_of_any_size(size: float) -> None:
+    scale, layer, batch = ValueScale(), nn.Linear(6, 4), targets(scale=size, shift=-size)
+    for _ in range(300):
+        scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=0.1)
+    assert float(scale.statistics.std) == pytest.approx(size, rel=0.05)
+
+
 def settled() -> tuple[ValueScale, nn.Linear]:
     """Moments of returns with mean 3 and deviation 5, and a layer of theirs."""
     scale = ValueScale()

@@ -170,18 +170,20 @@ def test_two_seats_who_steer_for_long_are_not_kept_mixed() -> None:
         ((even(0), spread(0, 1000)), True, ()),
         ((spread(0, 0.001), spread(-0.001, 0)), False, (1000.0,)),
         ((spread(0, 0.0004), spread(0, 0.0004)), False, (1000.0,)),
+        ((spread(0, 1e4), spread(0, 1e4)), False, ()),
+        ((spread(-1e12, 0), spread(-1e11, 0)), False, (1e-12,)),
         ((even(0), even(0)), True, ()),
         ((), True, ()),
     ],
 )
-def test_tiny_returns_and_those_of_unequal_groups_are_brought_to_about_one(
+def test_tiny_and_huge_returns_and_those_of_unequal_groups_are_brought_to_about_one(
     returns: tuple[Spread, ...], groups: bool, scales: tuple[float, ...]
 ) -> None:
     made = spec()
     parts = tuple(SeatGroup(name, (seat,), made.observations, made.actions) for seat, name in enumerate("ab"))
     game = poker(spec=replace(made, seat_groups=parts if groups else ()), returns=returns)
     learner = settled(game)[0].learner
-    assert learner.reward_scales == pytest.approx(scales)
+    assert learner.reward_scales == pytest.approx(scales, abs=0.0)
     if scales:  # the floor is in the scaled units
         deviations = [one.deviation * scale for one, scale in zip(returns, 2 * scales, strict=False)]
         assert learner.advantage_floor == pytest.approx(0.3 * min(deviations), rel=0.01)
