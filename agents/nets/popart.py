@@ -9,7 +9,6 @@ Source: van Hasselt et al. 2016, Learning values across many orders of magnitude
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -113,8 +112,7 @@ class ValueScale(nn.Module):
           rate: in (0, 1], weight of the batch in the new moments.
         """
         old = self.statistics
-        excess = second_moment / (MAX_GROWTH * float(old.second_moment))
-        if excess > 1.0:
-            mean, second_moment = mean / math.sqrt(excess), second_moment / excess
-        self.moments.lerp_(self.moments.new_tensor([mean, second_moment]), rate)
+        batch = torch.tensor([mean, second_moment], dtype=torch.float64, device=self.moments.device)
+        excess = (batch[1] / (MAX_GROWTH * old.second_moment)).clamp(min=1.0)  # the host does not wait for the device
+        self.moments.lerp_((batch / torch.stack([excess.sqrt(), excess])).to(self.moments.dtype), rate)
         rescale_output(layer, row, old, self.statistics)
