@@ -62,8 +62,10 @@ class Sessions:
         return name
 
     def restart(self, name: str) -> None:
-        """Begin the next game in a session. Raises SessionError."""
-        self._known(name).state = self._first_state()
+        """Begin the next game in a session. Raises SessionError as `take`."""
+        session = self._free(name)
+        session.state = self._first_state()
+        self._use(name, session)
 
     def close(self, name: str) -> None:
         """Forget a session. Raises SessionError: there is none of that name."""
@@ -76,9 +78,7 @@ class Sessions:
         Raises:
           SessionError: unknown, forgotten, or a decision of it is under way.
         """
-        session = self._known(name)
-        if session.busy:
-            raise SessionError(409, "a decision of this session is under way: one game decides one step at a time")
+        session = self._free(name)
         session.busy = True
         return session.state
 
@@ -98,6 +98,12 @@ class Sessions:
     def _use(self, name: str, session: _Session) -> None:
         session.busy, session.used_at = False, self._clock()
         self._open.move_to_end(name)
+
+    def _free(self, name: str) -> _Session:
+        session = self._known(name)
+        if session.busy:
+            raise SessionError(409, "a decision of this session is under way: one game decides one step at a time")
+        return session
 
     def _known(self, name: str) -> _Session:
         self._forget_idle()

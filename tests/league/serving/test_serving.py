@@ -206,6 +206,21 @@ def test_sessions_are_bounded_and_forgotten_when_idle() -> None:
     assert len(sessions) == 1
 
 
+def test_a_restart_waits_for_the_decision_under_way_and_is_a_use() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: State([0.0]), max_sessions=2, idle_s=10.0, clock=lambda: now[0])
+    name = sessions.open()
+    sessions.take(name)
+    with pytest.raises(SessionError) as busy:
+        sessions.restart(name)  # else the next game would begin with the memory of the last
+    assert busy.value.status == 409
+    sessions.put(name, State([1.0]))
+    now[0] = 9.0
+    sessions.restart(name)
+    now[0] = 15.0
+    assert sessions.take(name) == State([0.0])
+
+
 BOARD, MASK = positions(1)[0]
 REFUSED: list[tuple[bytes, int, str]] = [
     (b"{", 422, "none for an action"),
