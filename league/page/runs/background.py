@@ -61,8 +61,9 @@ class Background:
         with self._lock:
             if key in self._busy or known.seq == seq or self._monotonic() < self._due.get(key, 0.0):
                 return known
-            self._busy.add(key)
         given = inputs()
+        with self._lock:
+            self._busy.add(key)
         self._pool.submit(self._make, key, seq, given, function, every_s)
         return known
 

@@ -87,9 +87,9 @@ class JournalFold:
             for row in self._reader.entries(first, min(first + CHUNK - 1, head.seq)):
                 event = cast(Event, self._codec.decode(row[1], row[2], seq=row[0]))
                 self.state = apply(self.state, event)
+                self._head = Head(row[0], row[3].hex())  # now: reading may break off before the next one
                 if row[1] not in ROUTINE:
                     self.notable.append(NotableEvent(row[0], row[4], row[1], event))
-        self._head = head
         return True
 
     def take_history(self, older: list[NotableEvent], to_seq: int) -> None:

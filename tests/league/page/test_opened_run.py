@@ -7,14 +7,16 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from league.core.state.events import EVENTS
 from league.core.state.state import digest
-from league.errors import LeagueError
+from league.errors import JournalError, LeagueError
+from league.page.runs import journal_fold
 from league.page.runs.background import Background
-from league.page.runs.journal_fold import ROUTINE, notable_events
+from league.page.runs.journal_fold import ROUTINE, JournalFold, notable_events
 from league.page.runs.library import Library
 from league.page.runs.metric_history import MetricHistory
 from league.page.runs.opened_run import OpenedRun
@@ -52,6 +54,32 @@ def test_the_state_is_extended_from_the_tail(tmp_path: Path, pool: ThreadPoolExe
     assert [event.event for event in run.notable] == [
         event for event in league.journal[50:] if type(event).__name__ not in ROUTINE
     ]
+
+
+def test_events_count_once_where_reading_broke_off_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    league, text = made_league(leases=40)
+    folder = RunFolder.create(tmp_path / "run", config_yaml=text)
+    Journal.create(folder.journal_path, events=EVENTS).close()
+    write_part(folder, list(league.journal[:50]))
+    fold = JournalFold(folder)
+    write_part(folder, list(league.journal[50:]))
+    monkeypatch.setattr(journal_fold, "CHUNK", 10)
+    entries = fold._reader.entries
+
+    def breaks_off(from_seq: int, to_seq: int) -> list[Any]:
+        if from_seq > 70:
+            raise JournalError("the journal is busy")
+        return entries(from_seq, to_seq)
+
+    monkeypatch.setattr(fold._reader, "entries", breaks_off)
+    with pytest.raises(JournalError):
+        fold.extend()
+    monkeypatch.setattr(fold._reader, "entries", entries)
+    assert fold.extend() and not fold.extend()
+    assert digest(fold.state) == digest(league.state)
+    fold.close()
 
 
 def test_the_history_reaches_back_to_the_first_event(tmp_path: Path) -> None:
@@ -121,6 +149,20 @@ def test_a_computation_repeats_only_when_the_journal_moved_and_seldom(pool: Thre
     ask(3)
     assert ready.acquire(timeout=5.0)
     assert background.get("double", 3, lambda: 3, double, 2.0).error == "three is no number"
+
+
+def test_a_computation_whose_inputs_could_not_be_made_is_tried_again(pool: ThreadPoolExecutor) -> None:
+    ready = threading.Semaphore(0)
+    background = Background(pool, ready=ready.release)
+
+    def no_inputs() -> object:
+        raise LeagueError("not now")
+
+    with pytest.raises(LeagueError, match="not now"):
+        background.get("same", 1, no_inputs, lambda given: given, 0.0)
+    background.get("same", 1, lambda: 7, lambda given: given, 0.0)
+    assert ready.acquire(timeout=5.0)
+    assert background.get("same", 1, lambda: 7, lambda given: given, 0.0).value == 7
 
 
 def test_a_library_lists_folders_and_names_the_nearest(tmp_path: Path) -> None:
