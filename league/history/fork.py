@@ -152,8 +152,9 @@ def _names(config: RunConfig, folder: RunFolder, state: LeagueState) -> Iterator
     store = LocalSnapshotStore(folder.snapshots_path)
     for info in state.snapshots.values():
         if info.snapshot_id.startswith(IMPORTED_PREFIX):
-            names = names_of_manifest(store.get(info.digest)[1])
-            yield from (found for found in names if found.kind != "env" and is_admitted(found.entry))
+            with contextlib.suppress(MissingSnapshot, CorruptSnapshot):  # the fork sets it aside
+                names = names_of_manifest(store.get(info.digest)[1])
+                yield from (found for found in names if found.kind != "env" and is_admitted(found.entry))
 
 
 def branch_journal(folder: RunFolder) -> BranchJournal:

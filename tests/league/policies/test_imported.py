@@ -24,6 +24,7 @@ from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, Policy
 from league.errors import ConfigError, LeagueError
 from league.eval.report import evaluate_run
 from league.exact.load_policy import load_policy
+from league.history.fork import fork_run
 from league.reports.lineage import read_lineage
 from league.reports.status.report import read_status
 from league.reports.verify import verify_run
@@ -121,6 +122,15 @@ def test_a_run_continues_exactly_although_the_source_is_gone(tmp_path: Path) -> 
     assert history_of(tmp_path / "run") == history_of(tmp_path / "whole")
     assert checkpoints_of(tmp_path / "run") == checkpoints_of(tmp_path / "whole")
     assert games_by_opponent(tmp_path / "run")[IMPORTED] > 0
+
+
+def test_a_fork_continues_without_an_imported_policy_whose_weights_are_gone(tmp_path: Path) -> None:
+    source = run_of(tmp_path / "source")
+    start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
+    digest = state_of(tmp_path / "run").snapshots[IMPORTED].digest
+    shutil.rmtree(tmp_path / "run" / "snapshots" / digest[:2] / digest)
+    assert fork_run(tmp_path / "run", tmp_path / "fork", at="latest").set_aside == (IMPORTED,)
+    go_on(tmp_path / "fork", env_steps=100)
 
 
 def test_a_start_that_died_before_the_imported_policy_was_noted_down_is_made_good_once(tmp_path: Path) -> None:
