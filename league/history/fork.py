@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import ChangeConfig, Command, NoteFork, QuarantineSnapshot
 from league.core.state.events import EVENTS
 from league.core.state.records import IMPORTED_PREFIX
-from league.core.state.state import LeagueState, to_plain
+from league.core.state.state import LeagueState
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
 from league.history.event_ref import point_at
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
@@ -271,4 +270,4 @@ def _note_down(branch: BranchJournal, state: LeagueState, commands: Sequence[Com
         for event in events:
             apply(state, event)
     branch.commit()
-    branch.save_state(json.dumps(to_plain(state), separators=(",", ":"), allow_nan=False).encode())
+    branch.save_state(LEAGUE_FOLD.encode(state))
