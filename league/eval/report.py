@@ -218,10 +218,14 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
 
 
 def _meetings(players: Sequence[str], bots: Sequence[str], *, teams: int) -> list[Meeting]:
-    """Players against bots, then against each other; in a game of one team each player alone."""
+    """Players against bots, then against each other; in a game of one team each player alone.
+
+    With more than two teams a match says nothing of the player that holds all teams but one, so each is home in turn.
+    """
     if teams == 1:
         return [(name,) for name in (*players, *bots)]
-    return [*itertools.product(players, bots), *itertools.combinations(players, 2)]
+    among = itertools.combinations(players, 2) if teams == 2 else itertools.permutations(players, 2)
+    return [*itertools.product(players, bots), *among]
 
 
 def _rows(results: Mapping[Meeting, MatchResult], spec: EnvSpec) -> tuple[tuple[PairRow, ...], tuple[ReturnRow, ...]]:

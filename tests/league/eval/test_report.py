@@ -77,6 +77,17 @@ def test_a_match_is_the_same_whichever_others_are_played(run: Path) -> None:
     assert alone.row("main-0", "tactical") == among.row("main-0", "tactical")
 
 
+def test_with_more_than_two_sides_each_player_sits_among_the_others_in_turn(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=EnvConfig("probe_turns", kwargs={"num_seats": 3}))
+    for action in (0, 1):
+        made.snapshot("main-0", constant_network(made.config, action=action))
+    report = evaluate_run(made.close(), players=["main-0-s0", "main-0-s1"], bots=["random"], games=6)
+    met = {(row.home, row.away) for row in report.pairs}
+    assert {("main-0-s0", "main-0-s1"), ("main-0-s1", "main-0-s0")} < met
+    rows = {line.split()[0]: line for line in report_lines(report, width=None)[2:5]}
+    assert [rows[name].count("[") for name in ("main-0-s0", "main-0-s1", "random")] == [1, 1, 2]
+
+
 def test_bots_that_cannot_play_are_left_out_with_a_note(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=ROSHAMBO)
     made.snapshot("main-0", constant_network(made.config, action=2))
