@@ -42,7 +42,7 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
     games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
     title = f"{report.env_id}: {how}, {games} games a cell"
     if report.returns:
-        rows = [[line.name, _interval(line.mean_return)] for line in report.returns]
+        rows = [[line.name, _four_digits(line.mean_return)] for line in report.returns]
         return [title, *_aligned(["player", "mean return"], rows)]
     named, numbered = _named(report.players), _numbered(report.players)
     scores = _cells(report, lambda row: row.score, lambda score: 1.0 - score)
@@ -190,9 +190,11 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _interval(score: Interval) -> str:
-    if min(abs(score.low), abs(score.high)) >= 10.0:
-        return f"{score.value:.1f} [{score.low:.1f}, {score.high:.1f}]"
     return f"{score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
+
+
+def _four_digits(mean: Interval) -> str:
+    return f"{mean.value:.4g} [{mean.low:.4g}, {mean.high:.4g}]"
 
 
 def _three_digits(mean: Interval) -> str:

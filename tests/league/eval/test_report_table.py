@@ -86,6 +86,20 @@ def test_matches_and_returns_are_comma_separated() -> None:
     assert report_csv(alone) == "player,games,mean_return,low,high\none,5,2.0,1.0,3.0\n"
 
 
+@pytest.mark.parametrize(
+    ("mean_return", "text"),
+    [
+        (Interval(1.234e-5, 1.2e-5, 1.3e-5), "1.234e-05 [1.2e-05, 1.3e-05]"),
+        (Interval(0.42, 0.26, 0.58), "0.42 [0.26, 0.58]"),
+        (Interval(-1246.74, -1252.8, -1240.7), "-1247 [-1253, -1241]"),
+        (Interval(-2e8, -2e8, -2e8), "-2e+08 [-2e+08, -2e+08]"),
+    ],
+)
+def test_mean_returns_of_any_size_can_be_told_apart(mean_return: Interval, text: str) -> None:
+    report = EvalReport("run", "x", Conditions(5, 0, 0, True), (), (), (ReturnRow("one", 5, mean_return),), ())
+    assert report_lines(report, width=None)[-1].split(maxsplit=1) == ["one", text]
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
     run = MadeRun(tmp_path_factory.mktemp("eval") / "run", env=FOUR)
