@@ -78,7 +78,7 @@ class StoneRenderer:
     in_row = 3
 
     def __init__(self, spec: EnvSpec) -> None:
-        self._spec = spec
+        """See `Renderer`; boards of stones show all that they need."""
 
     def begin(self, moment: Moment) -> Board:
         """See `Renderer`."""

@@ -81,11 +81,6 @@ class InferenceHost:
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._cores: dict[tuple[int, int], Tensor] = {}
 
-    @property
-    def num_core_tables(self) -> int:
-        """Tables of core states kept for clients."""
-        return len(self._cores)
-
     def version_of(self, policy: str) -> int | None:
         """Version of the weights that a policy has here; None if it is not held."""
         held = self._held.get(policy)

@@ -195,12 +195,12 @@ def test_a_client_that_leaves_frees_its_core_states() -> None:
     with served(env, config) as found:
         client = found.connect()
         played(env, config, client)
-        assert found.host.num_core_tables == 1
+        assert len(found.host._cores) == 1
         client.close()
         until = time.monotonic() + 5.0
-        while found.host.num_core_tables and time.monotonic() < until:
+        while found.host._cores and time.monotonic() < until:
             time.sleep(0.01)
-        assert found.host.num_core_tables == 0
+        assert not found.host._cores
 
 
 def test_newer_weights_stay_unless_a_learner_went_back() -> None:
