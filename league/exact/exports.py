@@ -117,7 +117,7 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: S
         game = small_game(run.env, limit_s=VISIT_FRACTION * search.limit_s, progress=_progress(search))
     except NoExactValue as error:
         search.say(f"{error} It is chosen without.")
-        return ExactExports({}, refusal=str(error))
+        return replace(known, refusal=str(error), is_current=True)
     before = search.clock()
     values, mixture = dict(known.values), dict(known.mixture)
     for name in missing:

@@ -118,6 +118,17 @@ def test_a_refusal_is_said_once_and_tried_again_with_more_time_or_by_name(run: P
     assert games.asked == 3
 
 
+def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Games) -> None:
+    first = open_to_play(run, ["auto"]).exact
+    assert first is not None
+    exports.write_exact(RunFolder.open(run), dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
+    games.refuses = True
+    opened = open_to_play(run, ["auto"], search=Search(1.0))
+    assert opened.exact is not None and opened.exact.refusal and games.asked == 2
+    assert opened.exact.values == {name: value for name, value in first.values.items() if name != EMA}
+    assert opened.choose("exact").members and open_run(run).exact == opened.exact
+
+
 def test_what_found_no_time_is_not_sought_again_in_as_little(run: Path, games: Games) -> None:
     for _ in range(2):
         assert open_to_play(run, ["auto"], search=Search(-1.0)).exact.values == {}  # type: ignore[union-attr]
