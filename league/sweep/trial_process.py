@@ -23,7 +23,6 @@ from league.store.storage import Storage
 from league.sweep.plan import Objective
 from league.sweep.trial_job import TrialJob, TrialResult
 
-"""Linux: the signal that this process gets when its parent has died."""
 SLACK = 0.02
 """Part of a rung's training that may be missing: a run stops between two leases."""
 
