@@ -198,11 +198,13 @@ def _best(state: LeagueState) -> Selection:
     if top is not None and top.games > 0 and (newest.trained_steps > 0 or saved is None):
         return _newest_even(state, rows, top)
     if saved is not None and (1.0 - WORTH_SHOWING) * saved[1].trained_steps > newest.trained_steps:
-        return _as_saved(BEST, *saved, because=", as no trained snapshot has a rated game yet")
-    what = "snapshot" if newest.trained_steps == 0 else "trained snapshot"
-    return Selection(
-        BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no {what} has a rated game yet"
-    )
+        return _as_saved(BEST, *saved, because=f", as {_why_unrated(state, 'trained snapshot')}")
+    why = _why_unrated(state, "snapshot" if newest.trained_steps == 0 else "trained snapshot")
+    return Selection(BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as {why}")
+
+
+def _why_unrated(state: LeagueState, what: str) -> str:
+    return f"no {what} has a rated game yet" if state.is_competitive else "a game of one team has no ratings"
 
 
 def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) -> Selection:

@@ -58,4 +58,4 @@ def examine(state: LeagueState, events: Iterator[Event], *, run: str) -> DoctorR
     """Examine a league. events: all of them, in order."""
     history = history_of(events, leases=state.next_lease_id - 1, teams=state.teams)
     findings = tuple(finding for check in CHECKS for finding in check(state, history))
-    return DoctorReport(run, state.totals.games, len(CHECKS), findings, state.scoring.text)
+    return DoctorReport(run, state.totals.games, len(CHECKS), findings, state.counts)

@@ -79,7 +79,7 @@ def read_meta_game(path: Path) -> MetaGameReport:
       MissingRun, JournalError.
     """
     state = state_of_run(RunFolder.open(path))
-    return MetaGameReport(str(path), meta_game_rows(state), league_cycles(state), state.scoring.text)
+    return MetaGameReport(str(path), meta_game_rows(state), league_cycles(state), state.counts)
 
 
 def meta_game_rows(state: LeagueState) -> tuple[MetaGameRow, ...]:

@@ -52,16 +52,20 @@ class PayoffRow:
 
 @dataclass(frozen=True)
 class PayoffReport(JsonReport):
-    """Pairs of the homes asked for, each home's hardest opponents first. counts: what the games count by."""
+    """Pairs of the homes asked for, each home's hardest opponents first.
+
+    counts: what the games count by. is_competitive: False for a game of one team, in which nobody meets an opponent.
+    """
 
     run: str
     rows: tuple[PayoffRow, ...]
     counts: str
+    is_competitive: bool = True
 
     def text(self) -> str:
         """For people."""
         if not self.rows:
-            return f"{self.run}: no games yet"
+            return f"{self.run}: {'no games yet' if self.is_competitive else 'a game of one team has no opponents'}"
         lines = [f"{'home':<24} {'away':<24} {'win rate':>8}  {'lower':>5}  {'games':>12}  {'weigh now':>12}  by seat"]
         lines += [
             f"{row.home:<24} {row.away:<24} {row.win_rate:>8.3f}  {row.lower:>5.3f}  {row.games:>12,}  "
@@ -80,7 +84,8 @@ def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
       MissingRun, JournalError. LeagueError: there is no such policy.
     """
     state = state_of_run(RunFolder.open(path))
-    return PayoffReport(str(path), payoff_rows(state, homes or tuple(state.players)), state.scoring.text)
+    rows = payoff_rows(state, homes or tuple(state.players))
+    return PayoffReport(str(path), rows, state.counts, state.is_competitive)
 
 
 def payoff_rows(state: LeagueState, homes: tuple[str, ...], *, away: str | None = None) -> tuple[PayoffRow, ...]:

@@ -12,6 +12,7 @@ from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
+ONE_TEAM = "a game of one team has no ratings; its mean return says how strong it is"
 BY_PLACEMENTS = "Pairs of teams are rated here; `--model openskill` rates by the placements of all teams."
 
 
@@ -22,6 +23,7 @@ class RatingsReport(JsonReport):
     Fields:
       counts: what the games behind them count by.
       ordered: whether games of the run hold placements, which another model rates by.
+      is_competitive: False for a game of one team, which has no ratings.
       cycles: what no single number can express, None where there are fewer than three snapshots.
     """
 
@@ -30,11 +32,12 @@ class RatingsReport(JsonReport):
     counts: str
     ordered: bool = False
     cycles: CycleReport | None = None
+    is_competitive: bool = True
 
     def text(self) -> str:
         """For people."""
         if not self.rows:
-            return f"{self.run}: nothing is rated yet"
+            return f"{self.run}: {'nothing is rated yet' if self.is_competitive else ONE_TEAM}"
         head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
         rows = [
             f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
@@ -54,5 +57,10 @@ def read_ratings(path: Path) -> RatingsReport:
     """
     state = state_of_run(RunFolder.open(path))
     return RatingsReport(
-        str(path), league_ratings(state), state.scoring.text, has_placements(state.teams), league_cycles(state)
+        str(path),
+        league_ratings(state),
+        state.counts,
+        has_placements(state.teams),
+        league_cycles(state),
+        state.is_competitive,
     )

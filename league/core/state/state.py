@@ -268,6 +268,11 @@ class LeagueState:
         """True for a game with opponents: more than one team."""
         return is_competitive(self.teams)
 
+    @property
+    def counts(self) -> str:
+        """Describes for people what a game counts by."""
+        return self.scoring.text if self.is_competitive else "the return of its one team"
+
     def posterior(self, policy: int) -> Posterior:
         """Win rates of a policy against every other, their evidence aged by how far the weights have moved."""
         return self.payoff.posterior(policy, self.population.staleness_clock.values)

@@ -97,7 +97,7 @@ def read(run: OpenedRun, query: Query) -> Overview:
         speed=run.metrics.series(names.STEPS_PER_S.name),
         checks=checks(run),
         yardsticks=yardsticks(state),
-        counts=state.scoring.text,
+        counts=state.counts,
         heartbeat_at=0.0 if status is None else status.heartbeat_at,
     )
 

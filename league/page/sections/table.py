@@ -76,7 +76,7 @@ def read(run: OpenedRun, query: Query) -> Table:
     else:
         rows = [_player_row(player, ratings) for name, player in state.players.items() if query.text in name]
         rows.sort(key=lambda row: (row.elo is None, -(row.elo or 0.0), row.name))
-    return Table(tuple(rows[:MAX_ROWS]), len(rows), computed.seq, run.seq, computed.error, state.scoring.text)
+    return Table(tuple(rows[:MAX_ROWS]), len(rows), computed.seq, run.seq, computed.error, state.counts)
 
 
 def _player_row(player: PlayerState, ratings: Mapping[str, RatingRow]) -> TableRow:

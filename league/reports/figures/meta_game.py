@@ -116,7 +116,7 @@ def meta_game_inputs(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGa
         parents=np.array(parents, dtype=np.int64),
         parent_draws=1.0 if state.config is None else state.config.ratings.parent_draws,
         total=len(own),
-        counts=state.scoring.text,
+        counts=state.counts,
     )
 
 

@@ -110,7 +110,7 @@ def payoff_matrix(
         "name": tuple(sorted(range(len(names)), key=lambda index: natural(names[index]))),
         "cluster": cluster_order(_profiles(len(names), cells)),
     }
-    return PayoffMatrix(policies, cells, orders, who, seat, state.num_seats, extent, state.scoring.text)
+    return PayoffMatrix(policies, cells, orders, who, seat, state.num_seats, extent, state.counts)
 
 
 def cluster_order(profiles: Array) -> tuple[int, ...]:

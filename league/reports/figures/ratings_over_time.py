@@ -85,7 +85,7 @@ def ratings_over_time(
         )
         for name in shown
     )
-    return RatingsOverTime(curves, tuple(fixed), extent, state.scoring.text)
+    return RatingsOverTime(curves, tuple(fixed), extent, state.counts)
 
 
 def _point(row: RatingRow, trained_steps: int) -> RatingPoint:

@@ -84,7 +84,7 @@ def yardsticks(state: LeagueState, *, offset: int = 0, limit: int = YARDSTICKS) 
     fixed = np.flatnonzero(population.kind.values == FIXED_OPPONENT).tolist()
     shown, extent = page_of(fixed, what="yardsticks", offset=offset, limit=limit, most=MAX_YARDSTICKS)
     curves = [curve for number in shown for curve in _curves(state, number)]
-    return Yardsticks(tuple(curves), probe_curves(state), extent, state.scoring.text)
+    return Yardsticks(tuple(curves), probe_curves(state), extent, state.counts)
 
 
 def probe_curves(state: LeagueState) -> tuple[ProbeCurve, ...]:

@@ -75,7 +75,7 @@ def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
         settling_steps=state.totals.settling_steps,
         snapshots=len(state.snapshots),
         players=tuple(player_status(state, player, ratings) for player in state.players.values()),
-        counts=state.scoring.text if state.is_competitive else "the return of its one team",
+        counts=state.counts,
         aborted=state.totals.aborted,
         truncated=state.totals.truncated,
         set_aside=tuple(quarantined(state)),

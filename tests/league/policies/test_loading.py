@@ -22,6 +22,8 @@ from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import PolicyMismatch, copies_at, open_run
 from league.policies.observation import ObservationMismatch
 from league.policies.select import UnknownPolicy, choose
+from league.reports.payoff import read_payoff
+from league.reports.ratings import read_ratings
 from tests.league.eval.eval_runs import (
     EMPTY_BOARD,
     FOUR,
@@ -135,6 +137,17 @@ def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_t
     )
     (copy,) = copies_at(path, "best")
     assert (copy.name, copy.manifest.player, copy.manifest.trained_steps) == ("main-0", "main-0", 500)
+
+
+def test_best_of_a_game_of_one_team_is_the_newest_and_no_ratings_are_awaited(tmp_path: Path) -> None:
+    lone = MadeRun(tmp_path / "lone", env=EnvConfig("probe_turns", kwargs={"num_seats": 1}))
+    for action in (0, 1):
+        lone.snapshot("main-0", constant_network(lone.config, action=action))
+    path = lone.close()
+    reason = "the newest snapshot of main-0, as a game of one team has no ratings"
+    assert choose(open_run(path).state, "best").reason == reason
+    assert "a game of one team has no ratings" in read_ratings(path).text()
+    assert read_payoff(path).text() == f"{path}: a game of one team has no opponents"
 
 
 def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(four_run: MadeRun) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from envs.protocol import EnvConfig
 from league.errors import JournalError, MissingRun
+from league.reports.doctor import examine_run
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
 from league.reports.status.run_size import duration_text, size_text
@@ -86,6 +87,7 @@ def test_the_status_counts_players_as_the_journal_does(made: Path) -> None:
 def test_a_game_of_one_team_counts_what_it_returns(tmp_path: Path, run: Path) -> None:
     lone = MadeRun(tmp_path / "lone", env=EnvConfig("gymnasium:CartPole-v1")).close()
     assert "counts the return of its one team" in read_status(lone).text()
+    assert examine_run(lone).counts == "the return of its one team"
     assert "counts games won" in read_status(run).text()
 
 
