@@ -95,7 +95,7 @@ def test_matches_and_returns_are_comma_separated() -> None:
         (Interval(-2e8, -2e8, -2e8), "-2e+08 [-2e+08, -2e+08]"),
     ],
 )
-def test_mean_returns_of_any_size_can_be_told_apart(mean_return: Interval, text: str) -> None:
+def test_mean_returns_of_any_size_keep_four_digits(mean_return: Interval, text: str) -> None:
     report = EvalReport("run", "x", Conditions(5, 0, 0, True), (), (), (ReturnRow("one", 5, mean_return),), ())
     assert report_lines(report, width=None)[-1].split(maxsplit=1) == ["one", text]
 
