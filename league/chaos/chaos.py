@@ -194,8 +194,7 @@ class Chaos:
 
     def _await_lease(self, *, after: int, deadline_s: float) -> None:
         """Wait for a training lease with a number above `after` to finish; a daemon that has ended starts again."""
-        deadline = time.monotonic() + deadline_s
-        while not self._idle(deadline - time.monotonic(), until=lambda: self._training_lease > after or self._ended()):
+        if not self._idle(deadline_s, until=lambda: self._training_lease > after or self._ended()):
             raise self._running().failure(f"no lease finished within {deadline_s:.0f} s")
         if self._training_lease > after:
             return
