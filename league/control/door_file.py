@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from league.errors import LeagueError, StorageError
-from league.store.lock import Holder, is_alive, this_process
+from league.store.lock import Holder, is_holding, this_process
 from league.store.run_folder import RunFolder
 
 MAX_BYTES = 1 << 14
@@ -38,7 +38,7 @@ class NoDoor(LeagueError):  # noqa: N818
 
 def new_door_file(folder: RunFolder, *, url: str) -> DoorFile:
     """The file of a new door."""
-    return DoorFile(this_process(), str(socket_path(folder)), url)
+    return DoorFile(this_process(folder.path), str(socket_path(folder)), url)
 
 
 def write_door_file(folder: RunFolder, door: DoorFile) -> None:
@@ -64,7 +64,7 @@ def read_door_file(folder: RunFolder) -> DoorFile:
         raise NoDoor(f"{name} is not running, or has no control door: `league up {name}` starts it.") from error
     except (StorageError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NoDoor(f"the control door of {name} cannot be read ({error}): is the run another user's?") from error
-    if not is_alive(door.daemon):
+    if not is_holding(door.daemon, folder.path):
         raise NoDoor(f"{name} is not running: `league up {name}` starts it, `league resume {name} -s ...` changes it.")
     return door
 

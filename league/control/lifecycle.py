@@ -153,7 +153,7 @@ def run_rows(*, everything: bool) -> list[RunRow]:
 def row_of(folder: RunFolder) -> RunRow:
     """The row of one run, from its heartbeat and its supervisor's record alone."""
     supervision = read_supervision(folder)
-    supervised = supervision is not None and supervision.is_alive
+    supervised = supervision is not None and supervision.is_alive(folder)
     try:
         status = folder.read_status()
     except LeagueError as error:
@@ -225,7 +225,7 @@ def _holders(folder: RunFolder) -> list[Holder]:
     """The live processes of a run that take a stop: its supervisor first, then its daemon."""
     supervision: Supervision | None = read_supervision(folder)
     status = folder.read_status()
-    found = [] if supervision is None or not supervision.is_alive else [supervision.supervisor]
+    found = [] if supervision is None or not supervision.is_alive(folder) else [supervision.supervisor]
     if status is not None and folder.is_live(status):
         found.append(status.daemon)
     return found

@@ -94,7 +94,7 @@ class Supervisor:
         self._monotonic, self._sleep, self._wall_time = monotonic, sleep, wall_time
         self._child: subprocess.Popen[bytes] | None = None
         self._trim_at = monotonic() + TRIM_EVERY_S
-        self._record = Supervision(supervisor=this_process(), started_at=wall_time())
+        self._record = Supervision(supervisor=this_process(folder.path), started_at=wall_time())
         self._stops = 0
 
     def ask_to_stop(self) -> None:

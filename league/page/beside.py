@@ -26,7 +26,7 @@ def main() -> int:
     folder = RunFolder.open(Path(sys.argv[1]))
 
     def ready(address: PageAddress) -> None:
-        page = PageFile(this_process(), address.base)
+        page = PageFile(this_process(folder.path), address.base)
         payload = msgspec.json.encode(page)
         folder.storage.atomic_write_bytes(folder.path / PAGE_FILE, payload, durable=False, private=True)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from league.errors import StorageError
 from league.http.token_file import Tokens, known_tokens
-from league.store.lock import Holder, is_alive
+from league.store.lock import Holder, is_holding
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
@@ -54,6 +54,6 @@ def read_page_file(path: Path) -> PageFile | None:
 def live_page(path: Path) -> PageAddress | None:
     """The address of the page that is served beside a run now; None where there is none."""
     known, tokens = read_page_file(path), known_tokens(RunFolder(path).tokens_path)
-    if known is None or tokens is None or not is_alive(known.server):
+    if known is None or tokens is None or not is_holding(known.server, path):
         return None
     return PageAddress(known.base, tokens)

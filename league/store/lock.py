@@ -25,11 +25,13 @@ class Holder:
       pid, host: of the process.
       started: its start in the kernel's ticks since boot, which tells it from a later process of the same pid;
         0 where the system does not say.
+      folder: its absolute path; empty where it is not known.
     """
 
     pid: int
     host: str
     started: int
+    folder: str = ""
 
 
 class RunLock:
@@ -62,7 +64,7 @@ class RunLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
+            os.pwrite(descriptor, msgspec.json.encode(this_process(self._path.parent)), 0)
         except BlockingIOError as error:
             holder = _decode(os.pread(descriptor, _MAX_BYTES, 0))
             os.close(descriptor)
@@ -103,9 +105,10 @@ def _release_in_forked_child() -> None:
 os.register_at_fork(after_in_child=_release_in_forked_child)
 
 
-def this_process() -> Holder:
-    """This process as a holder."""
-    return Holder(pid=os.getpid(), host=socket.gethostname(), started=start_ticks(os.getpid()))
+def this_process(folder: Path | None = None) -> Holder:
+    """This process as a holder of `folder`."""
+    held = "" if folder is None else str(folder.absolute())
+    return Holder(pid=os.getpid(), host=socket.gethostname(), started=start_ticks(os.getpid()), folder=held)
 
 
 def start_ticks(pid: int) -> int:
@@ -136,6 +139,16 @@ def is_alive(holder: Holder) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def is_holding(holder: Holder, folder: Path) -> bool:
+    """True if that very process still lives and holds this folder, and not the one of which this is a copy."""
+    if not is_alive(holder):
+        return False
+    try:
+        return not holder.folder or not is_of_this_host(holder) or folder.samefile(holder.folder)
+    except OSError:
+        return False
 
 
 def _decode(payload: bytes) -> Holder | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from league.errors import MissingRun, RunExists, StorageError
-from league.store.lock import Holder, RunLock, is_alive, is_of_this_host
+from league.store.lock import Holder, RunLock, is_holding, is_of_this_host
 from league.store.storage import Storage, checked_name
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -251,7 +251,7 @@ class RunFolder:
 
         A daemon on another host is judged by its heartbeat: one that is too old means a dead daemon or a copied folder.
         """
-        if status.phase in ("stopped", "failed") or not is_alive(status.daemon):
+        if status.phase in ("stopped", "failed") or not is_holding(status.daemon, self.path):
             return False
         return is_of_this_host(status.daemon) or wall_time() - status.heartbeat_at < MAX_SILENCE_S
 

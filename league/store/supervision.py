@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from league.errors import StorageError
-from league.store.lock import Holder, is_alive
+from league.store.lock import Holder, is_holding
 from league.store.run_folder import RunFolder
 
 MAX_BYTES = 1 << 16
@@ -34,10 +34,9 @@ class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gave_up: str = ""
     stopping: bool = False
 
-    @property
-    def is_alive(self) -> bool:
-        """True while that very process lives."""
-        return is_alive(self.supervisor)
+    def is_alive(self, folder: RunFolder) -> bool:
+        """True while that very process lives and supervises this folder."""
+        return is_holding(self.supervisor, folder.path)
 
 
 def write_supervision(folder: RunFolder, record: Supervision) -> None:

@@ -125,4 +125,4 @@ def _supervision_status(folder: RunFolder) -> SupervisionStatus:
     record = read_supervision(folder)
     if record is None:
         return SupervisionStatus()
-    return SupervisionStatus(record.is_alive, record.restarts, record.last_crash, record.gave_up)
+    return SupervisionStatus(record.is_alive(folder), record.restarts, record.last_crash, record.gave_up)

@@ -62,7 +62,7 @@ class Heartbeat:
         last, state = self._last_seen, self._league.state
         self._folder.write_status(
             RunStatus(
-                daemon=this_process(),
+                daemon=this_process(self._folder.path),
                 phase=phase,
                 started_at=self._started_at,
                 heartbeat_at=self._wall_time(),

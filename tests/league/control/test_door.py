@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import stat
 import threading
@@ -230,6 +231,17 @@ def test_nothing_is_left_when_the_door_closes(tmp_path: Path) -> None:
     assert threading.active_count() == before
     with pytest.raises(NoDoor, match="league up"):
         read_door_file(folder)
+
+
+def test_the_door_of_a_live_run_is_not_reached_by_a_copy_of_its_folder(tmp_path: Path) -> None:
+    folder, desk = run_folder(tmp_path / "run"), Desk()
+    with open_door(folder, desk, ControlConfig(), say=pytest.fail):
+        (tmp_path / "copy").mkdir()
+        for path in (folder.config_path, folder.door_path):
+            shutil.copy(path, tmp_path / "copy")
+        with pytest.raises(NoDoor, match="copy is not running"):
+            client.operate(tmp_path / "copy", "pause", {"what": "training"})
+    assert desk.asked == []
 
 
 def test_the_door_of_a_dead_daemon_is_reported_and_replaced(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from league.errors import InvalidName, MissingRun, RunExists, RunInUse, StorageError
 from league.store.lock import Holder, RunLock, is_alive, this_process
 from league.store.run_folder import RunFolder, RunStatus, WorkerStatus, new_run_path, require_lasting
+from league.store.supervision import Supervision, read_supervision, write_supervision
 
 HOLD = """
 import sys
@@ -172,6 +174,24 @@ def test_a_recycled_pid_is_not_taken_for_the_daemon() -> None:
     assert is_alive(me)
     assert not is_alive(Holder(pid=me.pid, host=me.host, started=me.started - 1))
     assert is_alive(Holder(pid=me.pid, host="elsewhere", started=1))
+
+
+def test_a_copy_of_a_live_run_is_not_live(tmp_path: Path) -> None:
+    """The copy names the daemon of the original, which a command given the copy must not reach."""
+    run = RunFolder.create(tmp_path / "a", config_yaml="")
+    run.write_status(status_of(this_process(run.path)))
+    write_supervision(run, Supervision(this_process(run.path), 0.0))
+    (tmp_path / "link").symlink_to(run.path)
+    shutil.copytree(run.path, tmp_path / "copy")
+    for path, expected in ((run.path, True), (tmp_path / "link", True), (tmp_path / "copy", False)):
+        folder = RunFolder(path)
+        status, supervision = folder.read_status(), read_supervision(folder)
+        assert status is not None
+        assert supervision is not None
+        assert folder.is_live(status) == expected
+        assert supervision.is_alive(folder) == expected
+    shutil.rmtree(run.path)
+    assert not RunFolder(tmp_path / "copy").is_live(status), "nor is it once the original is gone"
 
 
 def test_run_names_carry_the_time_and_never_collide(tmp_path: Path) -> None:
