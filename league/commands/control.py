@@ -42,13 +42,26 @@ def set_values(
     as_json: Json = False,
 ) -> None:
     """Change settings of a live league, such as learner.learning_rate=1e-4 or players.main-0.step_weight=4."""
-    from league.config.yaml import parse_yaml
+    import json
 
+    from league.config.yaml import parse_yaml
+    from league.control.client import operate
+
+    wanted = []
     for setting in values:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise LeagueError(f"{setting!r} is not KEY=VALUE.")
-        _operate(run, "set", {"key": key, "value": parse_yaml(text, source=setting)}, reason, as_json)
+        wanted.append({"key": key, "value": parse_yaml(text, source=setting)})
+    changes = []
+    try:
+        for arguments in wanted:
+            changes.append(operate(run, "set", arguments, reason=reason))
+            if not as_json:
+                _show(run, changes[-1])
+    finally:  # those before a refused one hold
+        if as_json and changes:
+            typer.echo(json.dumps({"changes": changes}))
 
 
 def add(
@@ -198,7 +211,11 @@ def _operate(run: Path, name: str, arguments: Mapping[str, object], reason: str,
     done = operate(run, name, arguments, reason=reason)
     if as_json:
         typer.echo(json.dumps(done))
-        return
+    else:
+        _show(run, done)
+
+
+def _show(run: Path, done: Mapping[str, object]) -> None:
     typer.echo(f"{done['words']} (event {done['first_event']})")
     if done["undoable"]:
         typer.echo(f"`league undo {run} {done['first_event']}` takes it back.")

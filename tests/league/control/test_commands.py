@@ -29,3 +29,20 @@ def test_a_budget_is_extended_and_cut(amount: float, desk: Desk, tmp_path: Path)
     assert (name, arguments, reason) == ("extend", {"limit": "seconds", "amount": amount}, "less time")
     wrong = league("extend", tmp_path / "run", "seconds", amount, "--raeson", "x")
     assert (wrong.code, len(desk.asked)) == (2, 1), "a misspelt option is still refused"
+
+
+def test_several_settings_are_one_json_object(desk: Desk, tmp_path: Path) -> None:
+    made = league("set", tmp_path / "run", "a.b=1", "c.d=[2]", "--json")
+    assert made.code == 0, made.err
+    assert [change["words"] for change in made.json["changes"]] == ["did set", "did set"]
+    assert [arguments["value"] for _, arguments, _, _ in desk.asked] == [1, [2]]
+
+
+def test_what_holds_is_told_where_a_later_setting_is_refused(desk: Desk, tmp_path: Path) -> None:
+    desk.refused = "c.d"
+    made = league("set", tmp_path / "run", "a.b=1", "c.d=2", "--json")
+    assert (made.code, len(made.json["changes"])) == (2, 1)
+    assert "there is no c.d" in made.err
+    desk.asked.clear()
+    assert league("set", tmp_path / "run", "a.b=1", "c.d", "--json").code == 2
+    assert desk.asked == [], "what is no KEY=VALUE is found before anything is changed"

@@ -37,16 +37,19 @@ OPERATION = "/api/v1/operations"
 
 
 class Desk:
-    """Answers every operation at once; refuses the player "nobody", never answers for "slow"."""
+    """Answers every operation at once; refuses the player "nobody" and the key `refused`, never answers for "slow"."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, object], str, str]] = []
+        self.refused = ""
 
     def submit(self, name: str, arguments: Mapping[str, object], *, by: str, reason: str = "") -> Future[Done]:
         self.asked.append((name, dict(arguments), by, reason))
         answer: Future[Done] = Future()
         if arguments.get("player") == "nobody":
             answer.set_exception(OperationRefused("there is no player nobody"))
+        elif self.refused and arguments.get("key") == self.refused:
+            answer.set_exception(OperationRefused(f"there is no {self.refused}"))
         elif arguments.get("player") != "slow":
             answer.set_result(Done(f"did {name}", 7, 8, True))
         return answer
