@@ -38,13 +38,13 @@ def load_policy(
     Args:
       run_or_snapshot: a run folder (also of a live run), the folder of one snapshot, or that of an exported policy.
       player: "auto": the one to play, the strongest where all see everything and move in turn, else the least
-        exploitable as far as is known. "ema": the moving average of the main agent's weights; "last": its last
-        weights. "best": the newest snapshot of a main agent that is as strong as its strongest; before a trained one
-        has rated games, the main agent that trained most. "mixture": of main agents' snapshots, one that no other
-        reliably beats. "average": the second half of the main agents' snapshots. "exact": the mixture of them that
-        loses least to exact best replies, in small games. A snapshot's id, or a tag of it. A player's id: its learner
-        as last saved, or its newest snapshot if that is newer. Or a mixture of these: "main-0-s7*2+main-0-s9" draws
-        the first in 2 games of 3.
+        exploitable as far as is known. "ema": the moving average of the strongest main agent's weights; "last": its
+        last weights. "best": the newest snapshot of a main agent that is as strong as its strongest. Before a trained
+        one has rated games, all three are of the main agent that trained most. "mixture": of main agents' snapshots,
+        one that no other reliably beats. "average": the second half of the main agents' snapshots. "exact": the
+        mixture of them that loses least to exact best replies, in small games. A snapshot's id, or a tag of it. A
+        player's id: its learner as last saved, or its newest snapshot if that is newer. Or a mixture of these:
+        "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that the folder names. It is for folders made elsewhere: the path of the

@@ -189,11 +189,9 @@ def _best(state: LeagueState) -> Selection:
     states are saved at every stop and during a run. So a deterministic run has trained weights although it freezes none
     at a stop.
     """
-    exported = exported_snapshots(state)
-    candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported
+    candidates, rows = _candidates(state)
     saved = _most_trained(state)
     newest = state.snapshots[candidates[-1]]
-    rows = tuple(row for row in league_ratings(state) if row.policy in set(candidates))
     top = strongest(rows)
     if top is not None and top.games > 0 and (newest.trained_steps > 0 or saved is None):
         return _newest_even(state, rows, top)
@@ -201,6 +199,13 @@ def _best(state: LeagueState) -> Selection:
         return _as_saved(BEST, *saved, because=f", as {_why_unrated(state, 'trained snapshot')}")
     why = _why_unrated(state, "snapshot" if newest.trained_steps == 0 else "trained snapshot")
     return Selection(BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as {why}")
+
+
+def _candidates(state: LeagueState) -> tuple[list[str], tuple[RatingRow, ...]]:
+    """The trained snapshots that exports choose among (the untrained where none is), oldest first, and ratings."""
+    exported = exported_snapshots(state)
+    candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported
+    return candidates, tuple(row for row in league_ratings(state) if row.policy in set(candidates))
 
 
 def _why_unrated(state: LeagueState, what: str) -> str:
@@ -222,14 +227,16 @@ def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) 
 
 
 def _of_restart_state(state: LeagueState, name: str) -> Selection:
-    """The last weights of the main agent that has trained most, or their moving average.
+    """The last weights of the strongest main agent, or their moving average.
 
-    Restart states are saved at every stop. Where a snapshot is newer, it holds the last weights.
+    Strongest is the one with the snapshot of the highest rating by its lower bound; before a trained one has rated
+    games, the one that has trained most. Restart states are saved at every stop. Where a snapshot is newer, it holds
+    the last weights.
 
     Raises:
       UnknownPolicy: no moving average is kept.
     """
-    saved = _most_trained(state)
+    saved = _of_strongest(state) or _most_trained(state)
     if name == EMA:
         if saved is None or not saved[1].has_ema:
             raise UnknownPolicy(
@@ -239,20 +246,35 @@ def _of_restart_state(state: LeagueState, name: str) -> Selection:
         player, pointer = saved
         reason = f"the moving average of the weights of {player}, as last saved at {pointer.trained_steps:,} steps"
         return Selection(name, (), reason, pointer, player=player, is_ema=True)
-    newest = state.snapshots[exported_snapshots(state)[-1]]
-    if saved is None or newest.trained_steps >= saved[1].trained_steps:
-        return Selection(name, ((1.0, newest),), f"the newest snapshot of {newest.player}")
+    exported = [state.snapshots[name] for name in exported_snapshots(state)]
+    own = [snapshot for snapshot in exported if saved is None or snapshot.player == saved[0]]
+    if saved is None or (own and own[-1].trained_steps >= saved[1].trained_steps):
+        return Selection(name, ((1.0, own[-1]),), f"the newest snapshot of {own[-1].player}")
     return _as_saved(name, *saved)
+
+
+def _of_strongest(state: LeagueState) -> tuple[str, CheckpointPointer] | None:
+    """The trained restart state of the player with the strongest snapshot; None where there is none, or no choice."""
+    saved = _trained_states(state)
+    if len(saved) < 2:
+        return None
+    top = strongest(_candidates(state)[1])
+    player = "" if top is None or not top.games else state.snapshots[top.policy].player
+    return (player, saved[player]) if player in saved else None
 
 
 def _most_trained(state: LeagueState) -> tuple[str, CheckpointPointer] | None:
     """The main agent (the player, where there is none) with the most trained restart state; None if none is trained."""
-    saved = [
-        (player.name, player.checkpoint)
+    return max(_trained_states(state).items(), key=lambda known: known[1].trained_steps, default=None)
+
+
+def _trained_states(state: LeagueState) -> dict[str, CheckpointPointer]:
+    """The restart states of the main agents (of all players, where there is none) that have trained."""
+    return {
+        player.name: player.checkpoint
         for player in main_players(state)
         if player.checkpoint is not None and player.checkpoint.trained_steps > 0
-    ]
-    return max(saved, key=lambda known: known[1].trained_steps, default=None)
+    }
 
 
 def _as_saved(name: str, player: str, pointer: CheckpointPointer, *, because: str = "") -> Selection:

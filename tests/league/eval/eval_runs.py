@@ -96,10 +96,10 @@ def column_of(policy: LoadedPolicy | LoadedMixture) -> int:
 
 
 class MadeRun:
-    """A run folder in the making. One player `main-0` of the role main_agent and one `main-exploiter-0`."""
+    """A run folder in the making. Main agents from `main-0` on and one `main-exploiter-0`."""
 
-    def __init__(self, path: Path, *, env: EnvConfig, network: NetworkConfig = TINY) -> None:
-        settings = LeagueConfig(players=(PlayerConfig(), PlayerConfig(role="main_exploiter")))
+    def __init__(self, path: Path, *, env: EnvConfig, network: NetworkConfig = TINY, main_agents: int = 1) -> None:
+        settings = LeagueConfig(players=(PlayerConfig(count=main_agents), PlayerConfig(role="main_exploiter")))
         self.config = RunConfig(env=env, network=network, league=settings)
         self.folder = RunFolder.create(path, config_yaml=dump_config(self.config))
         self.path = path

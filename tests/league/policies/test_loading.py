@@ -139,6 +139,21 @@ def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_t
     assert (copy.name, copy.manifest.player, copy.manifest.trained_steps) == ("main-0", "main-0", 500)
 
 
+def test_last_is_of_the_strongest_main_agent_though_another_has_trained_more(tmp_path: Path) -> None:
+    run = MadeRun(tmp_path / "run", env=FOUR, main_agents=2)
+    for player in ("main-0", "main-1", "main-exploiter-0"):
+        run.snapshot(player, constant_network(run.config, action=0))
+    for player, action in (("main-0", 1), ("main-1", 2)):
+        run.snapshot(player, constant_network(run.config, action=action), version=9, trained_steps=400)
+    run.save("main-0", constant_network(run.config, action=3), trained_steps=900)
+    run.save("main-1", constant_network(run.config, action=4), trained_steps=1000)
+    assert column_of(load_policy(run.path, "last")) == 4, "nothing is rated yet"
+    run.rate(lambda policy: float(policy == "main-0-s1"))
+    assert column_of(load_policy(run.path, "last")) == 3
+    run.snapshot("main-0", constant_network(run.config, action=5), version=10, trained_steps=900)
+    assert column_of(load_policy(run.close(), "last")) == 5, "less trained than main-1, and the newest of main-0"
+
+
 def test_best_of_a_game_of_one_team_is_the_newest_and_no_ratings_are_awaited(tmp_path: Path) -> None:
     lone = MadeRun(tmp_path / "lone", env=EnvConfig("probe_turns", kwargs={"num_seats": 1}))
     for action in (0, 1):
