@@ -27,7 +27,7 @@ from league.pool.core.rules import AlreadyThere, PoolRefused
 from league.pool.folder import PoolFolder
 from league.pool.inbox import join_copy
 from league.pool.play import env_of
-from league.pool.pool import Pool, PoolError, create_pool, open_pool
+from league.pool.pool import Pool, PoolError, PoolInUse, create_pool, open_pool
 from league.pool.push import push_copy
 from league.store.storage import Storage
 
@@ -83,7 +83,7 @@ def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> lis
             joined = [_add_named(pool, PoolPolicy(bot, BOT, source=ADDED)) for bot in bots]
             joined += [_add_named(pool, _outside(text, game, source=ADDED)) for text in outside]
             return joined + [_add_copy(pool, name, copy) for name, copy in copies]
-    except PoolError:
+    except PoolInUse:
         if bots or outside:
             raise
         return [push_copy(folder, name, copy, storage=Storage()) for name, copy in copies]

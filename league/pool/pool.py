@@ -52,6 +52,10 @@ class PoolError(LeagueError):
     """The pool cannot do what was asked of it."""
 
 
+class PoolInUse(PoolError):  # noqa: N818
+    """Another process works on the pool; its inbox takes policies all the same."""
+
+
 @dataclass(frozen=True)
 class GrantedBatch:
     """A lease with what a worker needs for it. home, away: the policies."""
@@ -236,7 +240,7 @@ def open_pool(
     Args:
       trust: whether to load the code of a game that is not built in.
     Raises:
-      MissingRun, JournalError: there is none that can be read. PoolError: another process works on it.
+      MissingRun, JournalError: there is none that can be read. PoolInUse: another process works on it.
       Untrusted: its game is code from outside. EnvError: its game cannot be made here.
     """
     storage = storage or Storage()
@@ -266,7 +270,7 @@ def _held(folder: PoolFolder) -> Iterator[None]:
         lock = RunLock(folder.lock)
         lock.acquire()
     except RunInUse as error:
-        raise PoolError(
+        raise PoolInUse(
             f"{folder.path} is in use by {'another process' if error.pid is None else f'process {error.pid}'}: put "
             "folders of policies into its inbox, or stop that process first."
         ) from error

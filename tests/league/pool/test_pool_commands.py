@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from league.store.lock import RunLock
 from tests.league.commands import league
 from tests.league.pool.frozen_copies import snapshot_folder
 
@@ -63,3 +64,18 @@ def test_the_table_is_there_for_people_and_as_csv(played: Path) -> None:
 def test_a_mistake_is_one_sentence(played: Path, arguments: tuple[str, ...], word: str) -> None:
     ran = league("pool", *(text.format(played) for text in arguments))
     assert ran.code == 2 and word in ran.err and "Traceback" not in ran.err
+
+
+def test_a_policy_of_another_game_is_refused_and_is_not_left_in_the_inbox(played: Path, tmp_path: Path) -> None:
+    made = league("pool", "add", played, snapshot_folder(tmp_path / "other", 1, "connect_four"))
+    assert made.code == 2
+    assert "connect_four" in made.err
+    assert list((played / "inbox").iterdir()) == []
+
+
+def test_policies_for_a_pool_that_somebody_works_on_wait_in_its_inbox(played: Path, tmp_path: Path) -> None:
+    with RunLock(played / "run.lock"):
+        made = league("pool", "add", played, snapshot_folder(tmp_path / "third", 3))
+        assert (made.code, made.out.split()[1:4]) == (0, ["lies", "in", "the"])
+        assert league("pool", "add", played, "bot:mcts:25").code == 2
+    assert len(list((played / "inbox").iterdir())) == 1
