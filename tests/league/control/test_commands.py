@@ -38,7 +38,7 @@ def test_several_settings_are_one_json_object(desk: Desk, tmp_path: Path) -> Non
     assert [arguments["value"] for _, arguments, _, _ in desk.asked] == [1, [2]]
 
 
-def test_what_holds_is_told_where_a_later_setting_is_refused(desk: Desk, tmp_path: Path) -> None:
+def test_what_holds_is_printed_where_a_later_setting_is_refused(desk: Desk, tmp_path: Path) -> None:
     desk.refused = "c.d"
     made = league("set", tmp_path / "run", "a.b=1", "c.d=2", "--json")
     assert (made.code, len(made.json["changes"])) == (2, 1)
