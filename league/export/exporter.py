@@ -12,8 +12,7 @@ import torch
 from agents.nets.network import Network
 from envs.protocol import EnvSpec
 from league.errors import LeagueError
-from league.eval.pairs import PairRow
-from league.eval.report import Progress, evaluate_run
+from league.eval.report import EvalReport, Progress, evaluate_run
 from league.exact.exports import open_to_play
 from league.export.graphs import make_graphs
 from league.export.inputs import random_inputs
@@ -117,15 +116,15 @@ def export_policy(
         trust_folder(source)
     chosen = choose_export(source, player)
     policies = _policies(chosen)
-    pairs, greedy = _games(source, chosen, games=games, bots=bots, seed=seed, limit_s=limit_s, progress=progress)
+    played = _games(source, chosen, games=games, bots=bots, seed=seed, limit_s=limit_s, progress=progress)
     strength = strength_of(
         chosen.run.state,
         chosen.selection,
         members=[copy.name for copy in chosen.copies],
         trained_steps=max(copy.manifest.trained_steps for copy in chosen.copies),
         exact=chosen.run.exact,
-        pairs=pairs,
-        greedy=greedy,
+        played=played,
+        is_competitive=chosen.run.spec.num_teams > 1,
     )
     files = {name: copy.weights for name, copy in zip(weight_files(len(policies)), chosen.copies, strict=True)}
     made = _graphs(chosen, policies, graphs)
@@ -180,14 +179,13 @@ def _games(
     seed: int,
     limit_s: float,
     progress: Progress | None,
-) -> tuple[tuple[PairRow, ...], bool | None]:
-    """Matches against bots, and whether the policy took the likeliest action in them."""
-    if not games or not bots or chosen.run.spec.num_teams < 2:
-        return (), None
-    report = evaluate_run(
+) -> EvalReport | None:
+    """Matches against bots, or games alone where nobody is an opponent; None where none are asked for."""
+    if not games or not bots:
+        return None
+    return evaluate_run(
         source, players=(chosen.name,), bots=bots, games=games, seed=seed, limit_s=limit_s, progress=progress
     )
-    return tuple(row for row in report.pairs if row.games), report.conditions.greedy
 
 
 def _manifest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from league.export.strength import Rating, Score, Strength
+from league.export.strength import MeanReturn, Rating, Score, Strength
 from league.policies.package import PackageManifest
 
 MAX_SHOWN = 16
@@ -26,6 +26,7 @@ def model_card(manifest: PackageManifest, strength: Strength) -> str:
             "",
             *_ratings(strength.ratings, strength.rated),
             *_scores(strength.scores, strength.greedy, manifest),
+            *_returns(strength.returns, strength.greedy),
             *_exact(strength),
             "## Limits",
             "",
@@ -47,14 +48,18 @@ def _header(manifest: PackageManifest, strength: Strength) -> list[str]:
     """The YAML header that model hubs read; every text in quotes, so that no name can break it."""
     lines = ["---", "library_name: league", "pipeline_tag: reinforcement-learning", "tags:"]
     lines += [f"- {tag}" for tag in ("reinforcement-learning", "self-play", "game-playing", _quoted(manifest.game.id))]
-    if strength.scores:
+    metrics = [
+        f"{{type: score, value: {score.score:.4f}, name: {_quoted(f'score against {score.opponent}')}}}"
+        for score in strength.scores
+    ]
+    metrics += [f"{{type: mean_reward, value: {own.mean:.6g}, name: mean return}}" for own in strength.returns[:1]]
+    if metrics:
         lines += ["model-index:", f"- name: {_quoted(manifest.name)}", "  results:"]
-    for score in strength.scores:
-        metric = _quoted(f"score against {score.opponent}")
+    for metric in metrics:
         lines += [
             "  - task: {type: reinforcement-learning, name: reinforcement-learning}",
             f"    dataset: {{type: {_quoted(manifest.game.id)}, name: {_quoted(manifest.game.id)}}}",
-            f"    metrics: [{{type: score, value: {score.score:.4f}, name: {metric}}}]",
+            f"    metrics: [{metric}]",
         ]
     return [*lines, "---"]
 
@@ -104,10 +109,9 @@ def _ratings(ratings: tuple[Rating, ...], rated: int) -> list[str]:
 def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageManifest) -> list[str]:
     if not scores:
         return []
-    how = "taking the likeliest action" if greedy else "sampling its actions"
     places = sorted({*manifest.game.facts.teams})
     return [
-        f"Scores against bots, {how}, without search (win 1, draw 1/2, loss 0; 95 % intervals):",
+        f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):",
         "",
         f"| opponent | games | score | interval | {' | '.join(f'as team {place}' for place in places)} |",
         f"|---|---|---|---|{'---|' * len(places)}",
@@ -118,6 +122,23 @@ def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageMan
         ),
         "",
     ]
+
+
+def _returns(returns: tuple[MeanReturn, ...], greedy: bool | None) -> list[str]:
+    if not returns:
+        return []
+    return [
+        f"Mean returns of a seat, {_how(greedy)}, without search (95 % intervals):",
+        "",
+        "| policy | games | mean return | interval |",
+        "|---|---|---|---|",
+        *(f"| {one.name} | {one.games} | {one.mean:.4g} | {one.low:.4g} to {one.high:.4g} |" for one in returns),
+        "",
+    ]
+
+
+def _how(greedy: bool | None) -> str:
+    return "taking the likeliest action" if greedy else "sampling its actions"
 
 
 def _exact(strength: Strength) -> list[str]:

@@ -10,9 +10,15 @@ import msgspec
 from league.core.metagame.ratings import league_ratings
 from league.core.state.records import BOT_PREFIX
 from league.core.state.state import LeagueState
-from league.eval.pairs import PairRow
+from league.eval.report import EvalReport
 from league.policies.auto_export import EXPORTS, ExactExports
 from league.policies.select import Selection
+
+ALWAYS = (
+    "It was not measured against people, engines or policies of other programs.",
+    "It knows the one game with the options of this manifest, and no other rules or sizes.",
+)
+"""Gaps of every export."""
 
 
 class Rating(msgspec.Struct, frozen=True):
@@ -40,13 +46,24 @@ class Score(msgspec.Struct, frozen=True):
     by_team: tuple[float, ...]
 
 
+class MeanReturn(msgspec.Struct, frozen=True):
+    """The mean return of a seat in a game of one team, with a 95 % interval. name: of the policy, or of a bot."""
+
+    name: str
+    games: int
+    mean: float
+    low: float
+    high: float
+
+
 class Strength(msgspec.Struct, frozen=True):
     """The measured strength of a policy.
 
     Fields:
       trained_steps: env steps whose decisions its members were trained on, the largest of them.
       ratings: of its members. rated: policies in the same ratings, bots among them.
-      scores: against bots, as measured at the export. greedy: whether it took the likeliest action there.
+      scores: against bots, as measured at the export. returns: instead of them in a game of one team.
+      greedy: whether it took the likeliest action there.
       exact: NashConv in the rewards of the game, the sum over seats of what a best response wins; None if unknown.
       gaps: a sentence on each thing that was not measured.
     """
@@ -55,6 +72,7 @@ class Strength(msgspec.Struct, frozen=True):
     ratings: tuple[Rating, ...]
     rated: int
     scores: tuple[Score, ...]
+    returns: tuple[MeanReturn, ...]
     greedy: bool | None
     exact: float | None
     gaps: tuple[str, ...]
@@ -72,8 +90,8 @@ def strength_of(
     members: Sequence[str],
     trained_steps: int,
     exact: ExactExports | None,
-    pairs: Sequence[PairRow],
-    greedy: bool | None,
+    played: EvalReport | None,
+    is_competitive: bool,
 ) -> Strength:
     """Puts together the ratings, the exact values and the games of the export.
 
@@ -81,7 +99,8 @@ def strength_of(
       state: of the run; without players for a lone snapshot.
       selection: the export that was chosen; None for a lone snapshot.
       members: names of the snapshots. trained_steps: the largest of them.
-      exact: the run's exact values. pairs: games against bots. greedy: how it played in them.
+      exact: the run's exact values. played: its games against bots, or alone in a game of one team; None for none.
+      is_competitive: False for a game of one team.
     """
     rows = league_ratings(state) if state.snapshots else ()
     ratings = tuple(
@@ -90,10 +109,19 @@ def strength_of(
         if row.policy in members and row.games > 0
     )
     scores = tuple(
-        Score(row.away, row.games, row.score.value, row.score.low, row.score.high, tuple(row.by_team)) for row in pairs
+        Score(row.away, row.games, row.score.value, row.score.low, row.score.high, tuple(row.by_team))
+        for row in (() if played is None else played.pairs)
+        if row.games
+    )
+    returns = tuple(
+        MeanReturn(row.name, row.games, row.mean_return.value, row.mean_return.low, row.mean_return.high)
+        for row in (() if played is None else played.returns)
+        if row.games
     )
     value = None if selection is None else _exact_of(selection, exact)
-    return Strength(trained_steps, ratings, len(rows), scores, greedy, value, _gaps(state, ratings, scores, value))
+    greedy = None if played is None else played.conditions.greedy
+    gaps = _gaps(state, ratings, scores, value) if is_competitive else _gaps_alone(returns)
+    return Strength(trained_steps, ratings, len(rows), scores, returns, greedy, value, (*gaps, *ALWAYS))
 
 
 def _exact_of(selection: Selection, exact: ExactExports | None) -> float | None:
@@ -104,9 +132,12 @@ def _exact_of(selection: Selection, exact: ExactExports | None) -> float | None:
     return exact.values.get(name)
 
 
-def _gaps(
-    state: LeagueState, ratings: Sequence[Rating], scores: Sequence[Score], exact: float | None
-) -> tuple[str, ...]:
+def _gaps_alone(returns: Sequence[MeanReturn]) -> list[str]:
+    """In a game of one team."""
+    return [] if returns else ["It was not played when it was exported."]
+
+
+def _gaps(state: LeagueState, ratings: Sequence[Rating], scores: Sequence[Score], exact: float | None) -> list[str]:
     gaps = []
     if not ratings:
         gaps.append("It has no rating: none of its weights has played a rated game.")
@@ -116,6 +147,4 @@ def _gaps(
         gaps.append("It was not played against bots when it was exported.")
     if exact is None:
         gaps.append("Its exploitability is not known exactly; an opponent trained against it may beat it.")
-    gaps.append("It was not measured against people, engines or policies of other programs.")
-    gaps.append("It knows the one game with the options of this manifest, and no other rules or sizes.")
-    return tuple(gaps)
+    return gaps

@@ -130,6 +130,20 @@ def test_games_against_bots_are_in_the_card_with_intervals_by_team(run: Path, tm
     assert "| random | 4 |" in (tmp_path / "package" / "README.md").read_text()
 
 
+def test_the_card_of_a_game_of_one_team_has_mean_returns_and_speaks_of_no_opponents(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=EnvConfig("probe_turns", kwargs={"num_seats": 1}))
+    made.snapshot("main-0", network_of(made.config, seed=1))
+    exported = export_policy(made.close(), tmp_path / "package", player="best", games=4, bots=("random",))
+    own, random = exported.manifest.strength["returns"]
+    assert (own["name"], random["name"], own["games"]) == ("best", "random", 4)
+    assert own["low"] <= own["mean"] <= own["high"]
+    text = (tmp_path / "package" / "README.md").read_text()
+    assert f"| best | 4 | {own['mean']:.4g} |" in text and "type: mean_reward" in text
+    assert not any(word in text for word in ("opponent", "rated game", "not played"))
+    unplayed = export_policy(tmp_path / "run", tmp_path / "unplayed", player="best", games=0)
+    assert "not played when it was exported" in str(unplayed.manifest.strength["gaps"])
+
+
 def test_digests_are_what_sha256sum_reads(package: Path) -> None:
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SUMS_FILE], cwd=package, check=True, timeout=20)
 
