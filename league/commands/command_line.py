@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -30,9 +31,11 @@ def run_command(app: typer.Typer) -> NoReturn:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:  # a file that the user named; of ours the stores raise errors of their own
-        if error.filename is None:
-            raise
-        _leave(f"{os.fsdecode(error.filename)}: {error.strerror}.", USER_ERROR)
+        if error.filename is not None:
+            _leave(f"{os.fsdecode(error.filename)}: {error.strerror}.", USER_ERROR)
+        if error.errno == errno.ENOSPC:  # of a write, which names no file
+            _leave(f"what this command writes could not be saved: {error.strerror}.", USER_ERROR)
+        raise
     except typer.Abort:
         _leave("nothing more was done.", 1)
     except USAGE_ERROR as error:

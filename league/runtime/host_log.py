@@ -22,6 +22,18 @@ Answer = TypeVar("Answer")
 logger = logging.getLogger(__name__)
 
 
+class _Log(RotatingFileHandler):
+    """A log file that a full disk cuts off, and no more: what failed first is what the process reports."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the name is logging's
+        """Leave the record out."""
+
+    def close(self) -> None:
+        """Close the file, also where its last lines find no room."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 def open_log(folder: str | Path, name: str) -> logging.Handler | None:
     """Write what this process logs to `folder/name.log` as well; None where there is no such folder or no way to write.
 
@@ -30,9 +42,7 @@ def open_log(folder: str | Path, name: str) -> logging.Handler | None:
     if not folder or not Path(folder).is_dir():
         return None
     try:
-        handler = RotatingFileHandler(
-            Path(folder) / f"{name}.log", maxBytes=MAX_BYTES, backupCount=NUM_KEPT, encoding="utf-8"
-        )
+        handler = _Log(Path(folder) / f"{name}.log", maxBytes=MAX_BYTES, backupCount=NUM_KEPT, encoding="utf-8")
     except OSError:
         return None
     handler.setFormatter(logging.Formatter(FORMAT))

@@ -365,3 +365,7 @@ def test_a_seed_below_zero_is_refused(command: str, made: Path) -> None:
 
 def test_a_simulation_of_no_time_is_refused(tmp_path: Path) -> None:
     assert is_one_sentence(league("simulate", write_config(tmp_path), "--for", "0"), "nothing to simulate")
+
+
+def test_a_report_that_finds_no_room_is_one_sentence(made: Path) -> None:
+    assert is_one_sentence(league("report", made, "--html", "/dev/full"), "No space left on device")

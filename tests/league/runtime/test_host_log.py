@@ -47,3 +47,10 @@ def test_a_process_that_does_not_see_the_run_works_without_a_log(tmp_path: Path)
         logging.getLogger("test").warning("unheard")
     assert list(tmp_path.iterdir()) == []
     assert logging.getLogger().handlers == before
+
+
+def test_a_log_on_a_full_disk_hides_nothing_and_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "daemon.log").symlink_to("/dev/full")
+    with pytest.raises(ValueError, match="the dice"), logged_to(tmp_path, "daemon"):
+        raise ValueError("the dice fell under the table")
+    assert capfd.readouterr().err == ""
