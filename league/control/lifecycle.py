@@ -29,7 +29,8 @@ class RunRow:
     """One run in `league ps`.
 
     Fields:
-      phase: as in `league status`, or "restarting" between a crash and the next start.
+      phase: as in `league status`. Of a supervised run whose daemon is not live it is "starting" before its first
+        heartbeat, "ending" after its last, while bots are played, and "restarting" after a crash.
       pid: of its daemon, 0 where there is none. supervised: whether a crash is followed by another start.
       uptime_s: since its daemon started, 0 where it is not live. heartbeat_age_s: since the daemon last wrote.
       steps_per_s: recent. budget_spent: fraction in [0, 1], None where it is not known.
@@ -141,11 +142,11 @@ def take_down(path: Path, *, now: bool, wait_s: float) -> str:
 
 
 def run_rows(*, everything: bool) -> list[RunRow]:
-    """The runs of this user on this machine: those that are live or restarting, or all that are known."""
+    """The runs of this user on this machine: those that are live or supervised, or all that are known."""
     rows = []
     for folder in known_runs():
         row = row_of(folder)
-        if everything or row.live or row.phase == "restarting":
+        if everything or row.live or row.supervised:
             rows.append(row)
     return rows
 
@@ -162,12 +163,17 @@ def row_of(folder: RunFolder) -> RunRow:
         phase = "starting" if supervised else "stopped"
         return RunRow(str(folder.path), phase, False, 0, supervised, 0, 0, 0, 0, 0, None, 0, "")
     live = folder.is_live(status)
-    phase = folder.phase_of(status)
+    phase, message = folder.phase_of(status), status.message
+    if supervision is not None and supervised and not live:
+        if status.heartbeat_at < supervision.started_at:
+            phase, message = "starting", ""
+        else:
+            phase = "ending" if phase == "stopped" else "restarting"
     now = time.time()
     paused = f"training is paused by {status.paused_by}" if live and status.paused_by else ""
     return RunRow(
         run=str(folder.path),
-        phase="restarting" if supervised and not live else phase,
+        phase=phase,
         live=live,
         pid=status.daemon.pid if live else 0,
         supervised=supervised,
@@ -178,7 +184,7 @@ def row_of(folder: RunFolder) -> RunRow:
         snapshots=status.snapshots,
         budget_spent=status.budget_spent,
         restarts=0 if supervision is None else supervision.restarts,
-        message=status.message or paused or ("" if supervision is None else supervision.gave_up),
+        message=message or paused or ("" if supervision is None else supervision.gave_up),
     )
 
 

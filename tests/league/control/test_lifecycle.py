@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from league.control.lifecycle import row_of
+from league.control.lifecycle import row_of, run_rows
 from league.http.token_file import known_tokens, tokens_in
 from league.store.known_runs import known_runs, note_run
-from league.store.lock import Holder
-from league.store.run_folder import RunFolder
-from league.store.supervision import read_supervision
+from league.store.lock import Holder, this_process
+from league.store.run_folder import RunFolder, RunStatus
+from league.store.supervision import Supervision, read_supervision, write_supervision
 from tests.league.commands import league, wait_until
 from tests.league.tiny_runs import tiny, write_config
 
@@ -122,6 +123,30 @@ def test_what_the_run_refuses_is_reported_as_its_own_command_would(tmp_path: Pat
     assert "absent.py" in ran.err
     assert "Traceback" not in ran.err
     assert not row_of(RunFolder(path)).supervised
+
+
+@pytest.mark.parametrize(
+    ("phase", "heartbeat_at", "shown", "message"),
+    [
+        (None, 0.0, "starting", ""),
+        ("stopped", 1.0, "starting", ""),
+        ("stopped", 3.0, "ending", "the budget is spent"),
+        ("failed", 3.0, "restarting", "the budget is spent"),
+        ("running", 3.0, "restarting", "the budget is spent"),
+    ],
+)
+def test_a_supervised_run_without_a_daemon_is_listed_as_it_is(
+    phase: str | None, heartbeat_at: float, shown: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = RunFolder.create(tmp_path / "run", config_yaml="env: {id: tic_tac_toe}")
+    note_run(folder.path)
+    write_supervision(folder, Supervision(this_process(folder.path), started_at=2.0))
+    if phase is not None:
+        dead = Holder(pid=2**22 + 1, host=socket.gethostname(), started=1)
+        folder.write_status(RunStatus(dead, phase, 0.5, heartbeat_at, 1, message="the budget is spent"))
+    [row] = run_rows(everything=False)
+    assert (row.phase, row.message, row.live, row.supervised) == (shown, message, False, True)
 
 
 def test_known_runs_leave_out_what_is_gone(tmp_path: Path) -> None:
