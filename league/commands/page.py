@@ -37,7 +37,7 @@ def serve(
     import webbrowser
 
     from league.http.address import Listening
-    from league.page.page_file import PageAddress, live_page
+    from league.page.page_file import PageAddress, page_beside
     from league.page.server import serve as serve_page
 
     def ready(address: PageAddress) -> None:
@@ -52,7 +52,7 @@ def serve(
     if listen or tls_cert or tls_key or host:
         address = listen or f"127.0.0.1:{port or 0}"
         where = Listening.at(address, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
-    beside = live_page(path) if where is None else None
+    beside = page_beside(path) if where is None else None
     if beside is not None:
         typer.echo(f"{beside.url}\nopens the page that is served beside the run, until it ends.")
         typer.echo(f"{beside.reader_url}\nis read-only, for others.")

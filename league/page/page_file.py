@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from league.config.loading import parse_config
 from league.errors import StorageError
 from league.http.token_file import Tokens, known_tokens
 from league.store.lock import Holder, is_holding
@@ -15,6 +18,8 @@ from league.store.storage import Storage
 
 PAGE_FILE = "page.json"
 MAX_BYTES = 1 << 14
+START_S, LOOK_EVERY_S = 20.0, 0.1
+"""Longest wait for the page of a run that has just been started."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,28 @@ def read_page_file(path: Path) -> PageFile | None:
         return msgspec.json.decode(payload, type=PageFile)
     except (FileNotFoundError, StorageError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def page_beside(
+    path: Path, *, wait_s: float = START_S, sleep: Callable[[float], None] = time.sleep
+) -> PageAddress | None:
+    """`live_page`, awaited while a live run that serves its page has not begun to.
+
+    Raises:
+      LeagueError: the heartbeat or the configuration of the run cannot be read.
+    """
+    deadline = time.monotonic() + wait_s
+    while (found := live_page(path)) is None and time.monotonic() < deadline and _has_page(RunFolder(path)):
+        sleep(LOOK_EVERY_S)
+    return found
+
+
+def _has_page(folder: RunFolder) -> bool:
+    """True for a live run that is to serve its page."""
+    status = folder.read_status() if folder.config_path.is_file() else None
+    if status is None or not folder.is_live(status):
+        return False
+    return parse_config(folder.read_config(), source=str(folder.config_path)).control.page
 
 
 def live_page(path: Path) -> PageAddress | None:

@@ -7,15 +7,17 @@ import stat
 from pathlib import Path
 
 import httpx
+import msgspec
 
 from league.control.page_process import page_process
 from league.http.address import Listening
 from league.http.token_file import tokens_in
-from league.page.page_file import PAGE_FILE, live_page, read_page_file
+from league.page.page_file import PAGE_FILE, PageAddress, PageFile, live_page, page_beside, read_page_file
 from league.page.server import listen
+from league.store.lock import this_process
 from league.support.redaction import secrets_here
 from tests.league.commands import league, wait_until
-from tests.league.page.page_runs import write_run
+from tests.league.page.page_runs import write_run, write_status
 
 
 def test_it_is_served_while_the_daemon_lives_and_keeps_its_token(tmp_path: Path) -> None:
@@ -42,6 +44,28 @@ def test_it_is_served_while_the_daemon_lives_and_keeps_its_token(tmp_path: Path)
 
 def _holds(path: Path, word: str) -> bool:
     return word.encode() in path.read_bytes()
+
+
+def test_the_page_of_a_run_that_has_just_come_up_is_awaited(tmp_path: Path) -> None:
+    """`league up RUN --page` returns when the run trains, and its page may take some seconds more."""
+    folder = write_run(tmp_path / "run", leases=2, live=True)
+    slept: list[float] = []
+    assert page_beside(folder.path, sleep=slept.append) is None, "its configuration asks for none"
+    folder.write_config(folder.read_config().replace("page: false", "page: true"))
+    tokens = tokens_in(folder.tokens_path)
+
+    def started(seconds: float) -> None:
+        slept.append(seconds)
+        page = PageFile(this_process(folder.path), "http://127.0.0.1:1")
+        (folder.path / PAGE_FILE).write_bytes(msgspec.json.encode(page))
+
+    assert page_beside(folder.path, sleep=started) == PageAddress("http://127.0.0.1:1", tokens)
+    assert len(slept) == 1
+    (folder.path / PAGE_FILE).unlink()
+    assert page_beside(folder.path, wait_s=0.0) is None, "a page that does not come is not awaited for ever"
+    write_status(folder, live=False)
+    assert page_beside(folder.path, sleep=slept.append) is None
+    assert len(slept) == 1, "nothing is awaited of a run that is not live"
 
 
 def test_a_damaged_page_file_is_no_page(tmp_path: Path) -> None:
