@@ -28,6 +28,7 @@ from league.core.state.events import ConfigChange, Event, PolicyImported, Settin
 from league.core.state.league_config import PlayerConfig
 from league.core.state.state import LeagueState, PlayerState
 from league.errors import ConfigError, LeagueError
+from league.policies.auto_export import AUTO, EXPORTS
 from league.store.snapshots import SnapshotManifest
 
 MANUAL = "manual"
@@ -91,6 +92,9 @@ def plan_set(
       OperationRefused: a key may not change live, or not to that value.
     """
     own = [(key, value) for key, value in pairs if is_of_league(key)]
+    for name in (AUTO, *EXPORTS):
+        if dict(own).get(f"tags.{name}") is not None:
+            raise OperationRefused(f"{name} names a policy in every run; choose another tag")
     others = [(_with_group(inputs.config, key), value) for key, value in pairs if not is_of_league(key)]
     config, text = inputs.config, ""
     changes = [ConfigChange(key, json.dumps(_held(inputs, key)), json.dumps(value)) for key, value in own]

@@ -114,6 +114,8 @@ def test_one_players_value_reaches_its_learner_alone(tmp_path: Path) -> None:
         ("resett", {}, "did you mean reset"),
         ("tag", {"snapshot": "mixture", "name": "x"}, "no single snapshot"),
         ("tag", {"snapshot": "main-0-s0", "name": "../x"}, "can be no tag"),
+        ("tag", {"snapshot": "main-0-s0", "name": "best"}, "best names a policy in every run"),
+        ("set", {"key": "tags.auto", "value": "main-0-s0"}, "auto names a policy in every run"),
         ("untag", {"name": "x"}, "no tag 'x'"),
         ("unpin", {"snapshot": "main-0-s0"}, "not pinned already"),
     ],
