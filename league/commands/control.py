@@ -27,10 +27,11 @@ def add_control(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("set")(set_values)
     changes = (add, retire, freeze, reset, snapshot, admit, tag, untag, pin, unpin)
-    commands: tuple[Callable[..., None], ...] = (*changes, hosts, pause, unpause, undo)
+    commands: tuple[Callable[..., None], ...] = (*changes, hosts, pause, unpause)
     for command in commands:
         app.command()(command)
     app.command(context_settings={"ignore_unknown_options": True})(extend)  # a negative amount is no option
+    app.command()(undo)
 
 
 def set_values(

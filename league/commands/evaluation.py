@@ -21,7 +21,9 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],
     players: Annotated[
         str,
-        typer.Option(help="Comma-separated: auto, ema, last, best, mixture, average, exact, players, snapshots."),
+        typer.Option(
+            help="Comma-separated: auto, ema, last, best, mixture, average, exact, a player, a snapshot or a tag."
+        ),
     ] = "auto,last",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,

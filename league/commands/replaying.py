@@ -94,7 +94,7 @@ def replays(
 def watch(
     run: RunArgument,
     players: Annotated[
-        str, typer.Option(help="Comma-separated, one for each team: players, snapshots, best, ...; drawn by default.")
+        str, typer.Option(help="Comma-separated, one for each team, named as for `league eval`; drawn by default.")
     ] = "",
     games: Annotated[int, typer.Option(min=0, help="Stop after so many games; 0 for no end.")] = 0,
     delay: Annotated[float, typer.Option(min=0.0, help="Seconds between two moves.")] = 0.5,
