@@ -29,8 +29,8 @@ class RunRow:
     """One run in `league ps`.
 
     Fields:
-      phase: as in `league status`. Of a supervised run whose daemon is not live it is "starting" before its first
-        heartbeat, "ending" after its last, while bots are played, and "restarting" after a crash.
+      phase: as in `league status` while the daemon is live. A supervised run without one is "starting" before its first
+        heartbeat, "ending" while bots are played after its last, and "restarting" after a crash.
       pid: of its daemon, 0 where there is none. supervised: whether a crash is followed by another start.
       uptime_s: since its daemon started, 0 where it is not live. heartbeat_age_s: since the daemon last wrote.
       steps_per_s: recent. budget_spent: fraction in [0, 1], None where it is not known.
