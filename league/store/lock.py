@@ -64,7 +64,7 @@ class RunLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, msgspec.json.encode(this_process(self._path.parent)), 0)
+            os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
         except BlockingIOError as error:
             holder = _decode(os.pread(descriptor, _MAX_BYTES, 0))
             os.close(descriptor)
