@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,9 +33,11 @@ from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.weights_file import encode_arrays, stored_arrays
 
+DIFFERS = "seats, observations, actions or the mask differ"
+
 
 class PolicyMismatch(LeagueError):  # noqa: N818
-    """A snapshot is whole, but no policy for the game that it is to play."""
+    """A snapshot or restart state is whole, but no policy for the game that it is to play."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,7 @@ def _load_checkpoint(run: OpenRun, selection: Selection, *, greedy: bool, seed: 
 def _checkpoint_weights(run: OpenRun, selection: Selection, layout: Layout) -> Weights:
     player, pointer = selection.player, selection.checkpoint
     assert pointer is not None
+    _require_game_of_snapshots(run, player)
     payload, path = run.checkpoints.get(player, pointer.digest), run.checkpoints.path(player, pointer.digest)
     try:
         arrays = stored_arrays(payload, source=path)
@@ -207,6 +211,20 @@ def _checkpoint_weights(run: OpenRun, selection: Selection, layout: Layout) -> W
         return Weights(vector, layout, pointer.version)
     except RestartStateError as error:
         raise CorruptSnapshot(path, str(error)) from error
+
+
+def _require_game_of_snapshots(run: OpenRun, player: str) -> None:
+    """Refuse a game that the run's snapshots do not fit: a restart state does not say what it was trained on.
+
+    Raises:
+      PolicyMismatch: it is another game.
+    """
+    for snapshot in reversed(run.state.snapshots.values()):
+        with contextlib.suppress(MissingSnapshot, CorruptSnapshot):
+            _, manifest = run.store.get(snapshot.digest)
+            if not fits(manifest, run.spec):
+                raise _mismatch(player, manifest, run.spec, run.path, DIFFERS)
+            return
 
 
 def build_policy(
@@ -235,13 +253,13 @@ def build_policy(
     except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
         raise _mismatch(name, manifest, spec, source, str(error)) from error
     if not fits(manifest, spec):
-        raise _mismatch(name, manifest, spec, source, "seats, observations, actions or the mask differ")
+        raise _mismatch(name, manifest, spec, source, DIFFERS)
     return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
 
 
 def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path, reason: str) -> PolicyMismatch:
     return PolicyMismatch(
-        f"The snapshot {name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id} here:"
+        f"{name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id} here:"
         f" {reason}. Give the game that it was trained on as env=EnvConfig(id, kwargs)."
     )
 

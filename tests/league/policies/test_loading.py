@@ -299,6 +299,14 @@ def test_a_game_that_the_weights_fit_by_chance_is_refused(tmp_path: Path) -> Non
         load_policy(folder, env=EnvConfig("probe_turns", kwargs={"num_seats": 3}))
 
 
+@pytest.mark.parametrize("name", ["last", "main-0"])
+def test_a_restart_state_of_another_game_is_refused_as_a_snapshot_is(four_run: MadeRun, name: str) -> None:
+    four_run.save("main-0", constant_network(four_run.config, action=4), trained_steps=500)
+    path = four_run.close()
+    with pytest.raises(PolicyMismatch, match="was trained on connect_four and does not fit tic_tac_toe here: seats"):
+        load_policy(path, name, env=EnvConfig("tic_tac_toe"))
+
+
 def test_unknown_names_are_answered_with_the_nearest(four_run: MadeRun) -> None:
     with pytest.raises(UnknownPolicy, match="no player or snapshot 'main-0-s7'; did you mean main-0-s"):
         load_policy(four_run.close(), "main-0-s7")
