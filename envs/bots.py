@@ -112,11 +112,31 @@ class _OwnBot:
             actions = np.asarray(self._bot.act(env, turn, slots))
         except Exception as error:  # code of others: whatever it raises is their bot's error, not ours
             raise EnvError(f"the bot {self._name!r} raised {type(error).__name__}: {first_line(error)}") from error
-        if actions.ndim < 1 or len(actions) != len(slots):
+        numbered = env.spec.actions.kind == "categorical"
+        if actions.ndim < 1 or len(actions) != len(slots) or (numbered and actions.ndim > 1):
             raise EnvError(
                 f"the bot {self._name!r} answered {list(actions.shape)} actions for {len(slots)} slots; return one each"
             )
+        if numbered:
+            self._require_legal(actions, legal_actions(env, turn)[slots])
         return actions
+
+    def _require_legal(self, actions: NDArray[np.generic], legal: NDArray[np.bool_]) -> None:
+        """Refuse a number that is no legal action: the game would refuse it without the name of the bot.
+
+        Args:
+          actions: [M]. legal: bool [M, A].
+        """
+        numbers = actions.astype(np.float64) if actions.dtype.kind in "biuf" else np.full(len(actions), -1.0)
+        known = (numbers >= 0) & (numbers < legal.shape[1]) & (numbers % 1 == 0)
+        chosen = np.where(known, numbers, 0).astype(np.int64)
+        illegal = np.flatnonzero(~known | ~legal[np.arange(len(chosen)), chosen])
+        if illegal.size:
+            first = int(illegal[0])
+            raise EnvError(
+                f"the bot {self._name!r} chose the action {actions.tolist()[first]!r}, which is illegal; legal are "
+                f"{np.flatnonzero(legal[first]).tolist()}"
+            )
 
 
 def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -> tuple[BatchedEnv, Turn]:

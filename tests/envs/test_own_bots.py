@@ -21,6 +21,9 @@ class Broken:
     def act(self, env, turn, slots):
         if self.answer == "raise":
             return turn.nothing
+        answers = {"beyond": [0, 9], "below": [0, -1], "text": ["a"] * 2, "pairs": [[0, 1]] * 2, "half": [0.5] * 2}
+        if self.answer in answers:
+            return answers[self.answer]
         return {"scalar": 3, "short": [0] * (len(slots) - 1), "list": [0] * len(slots)}[self.answer]
 """
 
@@ -31,6 +34,11 @@ class Broken:
         ("raise", r"raised AttributeError: 'Turn' object has no attribute 'nothing'"),
         ("scalar", r"answered \[\] actions for 2 slots; return one each"),
         ("short", r"answered \[1\] actions for 2 slots; return one each"),
+        ("pairs", r"answered \[2, 2\] actions for 2 slots; return one each"),
+        ("beyond", r"chose the action 9, which is illegal; legal are \[0, 1, 2, 3, 4, 5, 6, 7, 8\]"),
+        ("below", r"chose the action -1, which is illegal"),
+        ("text", r"chose the action 'a', which is illegal"),
+        ("half", r"chose the action 0.5, which is illegal"),
     ],
 )
 def test_a_bot_that_fails_in_play_is_named_with_its_fault(answer: str, words: str, tmp_path: Path) -> None:
