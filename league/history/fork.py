@@ -183,15 +183,10 @@ def _other_game(
     config: RunConfig, before: RunConfig, state: LeagueState, snapshots: LocalSnapshotStore
 ) -> Iterator[str]:
     """As the snapshots say it: the game of the source may be gone, as that of a file that was moved."""
-    from league.policies.policy_store import fits  # brings in torch, which is not needed where the game is the same
+    from league.policies.policy_store import is_game_of  # brings in torch, needed for another game alone
 
     new = spec_of(config.env)
-    manifest = None
-    for digest in dict.fromkeys(info.digest for info in state.snapshots.values()):
-        with contextlib.suppress(MissingSnapshot, CorruptSnapshot):
-            manifest = snapshots.get(digest)[1]
-            break
-    if new.teams != state.teams or (manifest is not None and not fits(manifest, new)):
+    if not is_game_of(state, snapshots, new):
         yield f"env: seats, teams, observations, actions or the mask of {new.env_id} differ from {before.env.id}'s"
 
 

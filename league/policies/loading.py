@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from league.policies.exact_file import read_exact
 from league.policies.frozen import FrozenCopy, FrozenFolder, SingleFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.package import is_frozen_folder, read_frozen_folder
-from league.policies.policy_store import fits, network_of, network_plain, spec_hash
+from league.policies.policy_store import fits, network_of, network_plain, snapshot_manifest, spec_hash
 from league.policies.select import Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
@@ -219,12 +218,9 @@ def _require_game_of_snapshots(run: OpenRun, player: str) -> None:
     Raises:
       PolicyMismatch: it is another game.
     """
-    for snapshot in reversed(run.state.snapshots.values()):
-        with contextlib.suppress(MissingSnapshot, CorruptSnapshot):
-            _, manifest = run.store.get(snapshot.digest)
-            if not fits(manifest, run.spec):
-                raise _mismatch(player, manifest, run.spec, run.path, DIFFERS)
-            return
+    manifest = snapshot_manifest(run.state, run.store)
+    if manifest is not None and not fits(manifest, run.spec):
+        raise _mismatch(player, manifest, run.spec, run.path, DIFFERS)
 
 
 def build_policy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -20,7 +21,7 @@ from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
-from league.errors import LeagueError
+from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.policies.trust import names_of_manifest, require_trusted
 from league.runtime.hyperparameters import tuned
 from league.runtime.protocol import Arrays
@@ -225,6 +226,20 @@ def fits(manifest: SnapshotManifest, spec: EnvSpec) -> bool:
     if manifest.schema_version < CANONICAL_SPEC_HASH:
         return manifest.env_spec_hash == _hash_of_text(spec)
     return manifest.env_spec_hash == spec_hash(spec)
+
+
+def snapshot_manifest(state: LeagueState, store: SnapshotStore) -> SnapshotManifest | None:
+    """The manifest of a league's oldest snapshot that is whole; None where none is."""
+    for digest in dict.fromkeys(info.digest for info in state.snapshots.values()):
+        with contextlib.suppress(MissingSnapshot, CorruptSnapshot):
+            return store.get(digest)[1]
+    return None
+
+
+def is_game_of(state: LeagueState, store: SnapshotStore, spec: EnvSpec) -> bool:
+    """True if a game has the teams of a league, and the form that its snapshots were trained on."""
+    manifest = snapshot_manifest(state, store)
+    return spec.teams == state.teams and (manifest is None or fits(manifest, spec))
 
 
 def _hash_of_text(spec: EnvSpec) -> str:

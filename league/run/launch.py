@@ -20,7 +20,9 @@ from league.config.game_kind import GameKind, game_kind
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
 from league.core.state.commands import CreateLeague
+from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources
+from league.policies.policy_store import is_game_of
 from league.policies.teacher import find_teacher
 from league.policies.trust import names_of_league, read_config, require_trusted, trust_folder
 from league.run.budget import BUDGET, Limits
@@ -124,6 +126,11 @@ def resume(
         if league.state.config is None:
             league.execute(_create(config, spec))
             league.execute(noted_config(folder.read_config()))
+        elif not is_game_of(league.state, LocalSnapshotStore(folder.snapshots_path, storage=folder.storage), spec):
+            raise LeagueError(
+                f"{config.env.id} has changed since this run began: seats, teams, observations, actions or the mask "
+                f"differ from what its policies were trained on. Undo the change, or train a new run."
+            )
         absent = absent_imported(config, league.state, spec)
         return _begin_session(config, spec, absent, folder=folder, league=league, limits=limits, notes=league.notes)
 

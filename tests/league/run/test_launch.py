@@ -18,7 +18,7 @@ from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.events import LeagueCreated, RunStarted
 from league.core.state.state import LeagueState
-from league.errors import ConfigError, RunExists
+from league.errors import ConfigError, LeagueError, RunExists
 from league.run.budget import Limits
 from league.run.host_setup import MAX_CHUNK_BATCHES, host_setup, make_runtime
 from league.run.launch import resume, train
@@ -94,6 +94,31 @@ def test_a_run_is_not_started_twice(tmp_path: Path) -> None:
     start(tmp_path, PLAIN, env_steps=100)
     with pytest.raises(RunExists):
         start(tmp_path, PLAIN, env_steps=100)
+
+
+CHANGING = """
+from pathlib import Path
+
+from envs.games.connect_four import ConnectFour
+from envs.games.tic_tac_toe import TicTacToe
+
+
+def make(num_envs):
+    game = ConnectFour if (Path(__file__).parent / "changed").exists() else TicTacToe
+    return game(num_envs=num_envs)
+"""
+
+
+def test_a_game_that_has_changed_is_refused_by_the_resume(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(CHANGING)
+    start(tmp_path, tiny(env={"id": f"{tmp_path}/mine.py:make"}, league=ONE_PLAYER), env_steps=300)
+    (tmp_path / "changed").touch()
+    before = events_of(tmp_path / "run")
+    with pytest.raises(LeagueError, match="make has changed since this run began: seats, teams"):
+        go_on(tmp_path / "run", env_steps=2_000)
+    assert events_of(tmp_path / "run") == before
+    (tmp_path / "changed").unlink()
+    go_on(tmp_path / "run", env_steps=2_000)
 
 
 def test_a_league_that_was_never_founded_is_founded_by_the_resume(tmp_path: Path) -> None:
