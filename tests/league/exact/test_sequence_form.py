@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from envs.decision_tree import InformationStates
+from envs.protocol import EnvConfig
+from envs.registry import make
+from envs.search.known_tree import known_tree
 from league.exact.behaviours import tables_of, uniform
 from league.exact.sequence_form import START, Array, SequenceForm
-from league.exact.small_game import NoExactValue, small_game
+from league.exact.small_game import VISIT_S, NoExactValue, small_game
 
 GAMES = (
     "kuhn_poker",
@@ -37,8 +42,11 @@ def states_of(game: str) -> InformationStates:
 @pytest.mark.parametrize("game", GAMES)
 def test_endings_are_reached_with_probability_one_and_pay_nothing_in_sum(game: str) -> None:
     form, _, plans = made(game)
-    reached = [(form._chance * plan[form._last].prod(axis=1)).sum() for plan in plans]
-    assert reached == pytest.approx([1.0] * len(plans), abs=1e-12)
+    with closing(make(EnvConfig(game), num_envs=1)) as env:
+        tree = known_tree(env, limit_s=VISIT_S).tree
+    paying = SequenceForm(tree.info_states, replace(tree.endings, returns=np.ones_like(tree.endings.returns)))
+    for plan in plans:
+        assert paying.values(plan) == pytest.approx(np.ones(form.num_seats), abs=1e-12)
     assert [form.values(plan).sum() for plan in plans] == pytest.approx([0.0] * len(plans), abs=1e-12)
     assert form.is_zero_sum
 
