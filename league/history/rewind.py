@@ -232,6 +232,10 @@ def _bring_back_files(folder: RunFolder, state: LeagueState, *, carried: RunFold
                 heartbeat_at=now,
                 phase="stopped",
                 workers=(),
+                games=state.totals.games,
+                env_steps=state.totals.env_steps,
+                players=len(state.players),
+                snapshots=len(state.snapshots),
                 message=f"taken back to event {point.seq}",
                 trained_s=clock.spent.seconds,
                 budget_spent=None,  # the next daemon reports it

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from league.commands import history
+from league.control.lifecycle import row_of
 from league.core.league import decide
 from league.core.state.commands import FinishLease, Refused
 from league.core.state.events import Event, LeagueRewound, LeaseGranted, RunStarted, RunStopped
@@ -215,6 +216,8 @@ def test_status_counts_what_is_left(run: Path) -> None:
     assert (status["phase"], status["live"]) == ("stopped", False)
     assert status["games"] == state_of(run).totals.games
     assert "taken back to event" in status["message"]
+    row, state = row_of(RunFolder(run)), state_of(run)
+    assert (row.env_steps, row.snapshots) == (state.totals.env_steps, len(state.snapshots)), "as `league ps` does"
 
 
 def test_the_clock_goes_back_with_what_was_played(run: Path) -> None:
