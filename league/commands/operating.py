@@ -47,21 +47,29 @@ def up(
     from league.store.run_folder import RunFolder, new_run_path
 
     options = [*(["--no-eval"] if no_eval else []), *(["--trust"] if trust else [])]
-    paged = ["-s", "control.page=true"] if page else []
+    given = [*(overrides or []), *(["control.page=true"] if page else [])]
+    settings = [word for setting in given for word in ("-s", setting)]
     if RunFolder(target).config_path.is_file():
-        if overrides or run_dir is not None:
-            raise LeagueError(f"{target} is a run: -s and --run-dir are for a new one.")
+        if run_dir is not None:
+            raise LeagueError(f"{target} is a run: --run-dir is for a new one.")
         path, first = target.absolute(), []
     else:
         config = resolve(str(target), overrides=overrides or []).config
         path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()
         if RunFolder(path).config_path.exists():
             raise LeagueError(f"{path} already holds a run: `league up {path}` continues it.")
-        words = [word for setting in overrides or [] for word in ("-s", setting)]
         source = str(target.absolute()) if target.is_file() else str(target)
-        first = ["train", source, "--run-dir", str(path), *words, *paged, *options]
-    again = ["resume", str(path), *paged, *options]
-    status = bring_up(path, first=first, again=again, restart=not no_restart, new_tokens=new_tokens, wait_s=wait)
+        first = ["train", source, "--run-dir", str(path), *settings, *options]
+        settings = []
+    status = bring_up(
+        path,
+        first=first,
+        again=["resume", str(path), *options],
+        settings=settings,
+        restart=not no_restart,
+        new_tokens=new_tokens,
+        wait_s=wait,
+    )
     if status is None:
         typer.echo(f"{path} is still starting: `league logs -f {path}` shows how far it is.")
     else:

@@ -57,6 +57,7 @@ def bring_up(
     *,
     first: Sequence[str] = (),
     again: Sequence[str],
+    settings: Sequence[str] = (),
     restart: bool,
     new_tokens: bool = False,
     wait_s: float,
@@ -64,7 +65,8 @@ def bring_up(
     """Start a supervisor for a run and wait until the run trains.
 
     Args:
-      first: `league` arguments that make the run where the folder holds none; again: those that continue it.
+      first: `league` arguments that make the run where the folder holds none; again: those that continue it;
+        settings: added to these until the run trains.
       restart: whether it starts again after a crash. new_tokens: whether its tokens are made again.
       wait_s: longest wait; the run keeps starting after it.
     Returns:
@@ -80,7 +82,8 @@ def bring_up(
         remove_tokens(folder.tokens_path, storage=folder.storage)
     before = _size(folder.console_log_path)
     command = [sys.executable, "-m", "league.control.supervisor", "--run", str(folder.path)]
-    command += ["--first", json.dumps(list(first)), "--again", json.dumps(list(again))]
+    for name, words in (("--first", first), ("--again", again), ("--settings", settings)):
+        command += [name, json.dumps(list(words))]
     with folder.console_log_path.open("ab") as log:
         process = subprocess.Popen(
             [*command, *([] if restart else ["--no-restart"])],

@@ -68,7 +68,7 @@ class Supervisor:
     Args:
       folder: of the run; it need not hold one yet.
       first: the `league` arguments that make the run where the folder holds none.
-      again: those that continue it.
+      again: those that continue it. settings: added to these until it has trained, when the journal has them.
       restart: whether a crash is followed by another start.
       popen: starts a process. space: free and all bytes of the file system of a path.
       wall_time, monotonic, sleep: of the clock.
@@ -80,6 +80,7 @@ class Supervisor:
         *,
         first: Sequence[str],
         again: Sequence[str],
+        settings: Sequence[str] = (),
         restart: bool = True,
         popen: Callable[[Sequence[str]], subprocess.Popen[bytes]] | None = None,
         space: Callable[[Path], tuple[int, int]] = disk_space,
@@ -88,7 +89,8 @@ class Supervisor:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder = folder
-        self._first, self._again, self._restart = tuple(first), tuple(again), restart
+        self._first, self._again, self._settings = tuple(first), tuple(again), tuple(settings)
+        self._restart = restart
         self._popen = popen or start_league
         self._space = space
         self._monotonic, self._sleep, self._wall_time = monotonic, sleep, wall_time
@@ -112,6 +114,8 @@ class Supervisor:
             if crash is None:
                 self._write()
                 return code
+            if crash.was_ready:
+                self._settings = ()
             was_full = self._restart and self._is_full()
             reason = f"{crash.reason}, as the disk was full" if was_full else crash.reason
             self._note(last_crash=reason, last_crash_at=self._wall_time())
@@ -133,7 +137,8 @@ class Supervisor:
         """Start the run and wait for its end; the crash is None where it ended as it should."""
         begun = self._monotonic()
         seen_before = _heartbeat(self._folder)
-        self._child = self._popen(self._again if self._folder.config_path.is_file() else self._first)
+        is_made = self._folder.config_path.is_file()
+        self._child = self._popen((*self._again, *self._settings) if is_made else self._first)
         if self._stops:  # asked between two lives
             self._child.send_signal(signal.SIGTERM)
         while (code := self._child.poll()) is None:
@@ -228,9 +233,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-restart", action="store_true", help="do not start again after a crash")
     parser.add_argument("--first", type=json.loads, default=[], help="arguments that make the run, a JSON list")
     parser.add_argument("--again", type=json.loads, default=[], help="arguments that continue it, a JSON list")
+    parser.add_argument("--settings", type=json.loads, default=[], help="added to these at first, a JSON list")
     given = parser.parse_args(arguments)
     folder = RunFolder(given.run)
-    supervisor = Supervisor(folder, first=given.first, again=given.again, restart=not given.no_restart)
+    supervisor = Supervisor(
+        folder, first=given.first, again=given.again, settings=given.settings, restart=not given.no_restart
+    )
 
     def stop(number: int, frame: FrameType | None) -> None:
         supervisor.ask_to_stop()

@@ -81,6 +81,15 @@ def test_the_loss_of_the_terminal_ends_nothing(run: Path) -> None:
     assert daemon_of(run) == before
 
 
+def test_settings_of_a_stopped_run_change_as_it_comes_up(run: Path) -> None:
+    assert league("down", run, "--now").code == 0
+    refused = league("up", run, "-s", "learner.learning_rate=-1")
+    assert (refused.code, "learner.learning_rate" in refused.err) == (2, True)
+    assert league("up", run, "--run-dir", run).code == 2
+    assert league("up", run, "-s", "learner.learning_rate=0.000125", "--no-eval").code == 0
+    assert "learning_rate: 0.000125" in RunFolder(run).read_config()
+
+
 def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
     supervision = read_supervision(RunFolder(run))
     assert supervision is not None

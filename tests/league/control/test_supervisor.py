@@ -6,6 +6,7 @@ import itertools
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ class FakeClock:
 class World:
     """A supervisor over a list of (exit code, seconds lived) of the lives to come."""
 
-    def __init__(self, path: Path, lives: Sequence[tuple[int, float]], **options: bool) -> None:
+    def __init__(self, path: Path, lives: Sequence[tuple[int, float]], **options: Any) -> None:
         self.clock = FakeClock()
         self.folder = RunFolder(path)
         self.folder.make_logs_folder()
@@ -136,6 +137,20 @@ def test_a_crash_is_followed_by_a_resume_and_growing_pauses(tmp_path: Path) -> N
     pauses = [later - earlier - 5.0 for earlier, later in itertools.pairwise(starts)]
     assert pauses == pytest.approx([1.0, 2.0, 4.0], abs=0.5)
     assert (world.record.restarts, world.record.last_crash) == (3, "signal 6")
+
+
+def test_settings_are_given_until_the_run_trains_and_not_after_a_crash(tmp_path: Path) -> None:
+    """Until then they may not be in the journal; after it they would undo what somebody has set since."""
+    world = World(tmp_path, [(1, 5.0), (1, 5.0), (0, 5.0)], settings=("-s", "learner.gamma=0.9"))
+    world.folder.config_path.write_text("env: {id: x}")
+    world.trains = False
+    world.clock.at = {5.5: lambda: setattr(world, "trains", True)}
+    assert world.supervisor.run() == 0
+    assert [arguments for _, arguments in world.started] == [
+        (*AGAIN, "-s", "learner.gamma=0.9"),
+        (*AGAIN, "-s", "learner.gamma=0.9"),
+        AGAIN,
+    ]
 
 
 def test_pauses_double_up_to_a_minute() -> None:
