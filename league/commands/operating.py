@@ -72,6 +72,10 @@ def up(
     )
     if status is None:
         typer.echo(f"{path} is still starting: `league logs -f {path}` shows how far it is.")
+    elif status.budget_spent is not None and status.budget_spent >= 1.0:
+        typer.echo(
+            f"{path} trains no more, as its budget is spent: `league logs {path}` names the setting that raises it."
+        )
     else:
         typer.echo(f"{path} is up (pid {status.daemon.pid}): `league logs -f {path}`, `league top {path}`.")
     if page:

@@ -17,7 +17,7 @@ from league.store.lock import Holder, this_process
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision, write_supervision
 from tests.league.commands import league, wait_until
-from tests.league.tiny_runs import tiny, write_config
+from tests.league.tiny_runs import start, tiny, write_config
 
 
 @pytest.fixture
@@ -88,6 +88,16 @@ def test_settings_of_a_stopped_run_change_as_it_comes_up(run: Path) -> None:
     assert league("up", run, "--run-dir", run).code == 2
     assert league("up", run, "-s", "learner.learning_rate=0.000125", "--no-eval").code == 0
     assert "learning_rate: 0.000125" in RunFolder(run).read_config()
+
+
+def test_a_run_whose_budget_is_spent_is_not_said_to_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    start(tmp_path, tiny(budget={"env_steps": 400}), env_steps=400)
+    made = league("up", tmp_path / "run", "--no-eval")
+    assert made.code == 0, made.err
+    assert "budget is spent" in made.out
+    assert "is up" not in made.out
+    league("down", tmp_path / "run", "--now")
 
 
 def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
