@@ -55,13 +55,13 @@ class GcReport(JsonReport):
         """For people."""
         going = [*self.retired, *self.waiting]
         size = f"{self.freed_bytes / 1e6:.1f} MB"
-        if not going:
-            return f"{self.run}: nothing goes; {len(self.kept)} snapshots have weights, {self.keep} may"
         if not self.done:
             verb, when = "would go", ""
         else:
             verb, when = ("go", " with the next snapshot") if self.live else ("are gone", "")
         lines = [f"{self.run}: the weights of {len(going)} snapshots {verb}{when} ({size}), {len(self.kept)} stay"]
+        if not going:
+            lines = [f"{self.run}: nothing goes; {len(self.kept)} snapshots have weights, {self.keep} may"]
         lines += [f"  {'gone' if self.done else 'go  '}  {found.snapshot:<28} {found.reason}" for found in going]
         lines += [f"  stay  {found.snapshot:<28} {found.reason}" for found in self.kept]
         return "\n".join(lines)

@@ -57,7 +57,9 @@ def test_a_plan_says_what_goes_and_why_the_others_stay_and_changes_nothing(run: 
     assert reasons[newest] == "main-0 descends from it" and "newest of main-0" in " ".join(reasons.values())
     assert report.freed_bytes == sum(found.num_bytes for found in report.retired) > 0
     assert f"go    {names_of(report)[0]}" in report.text() and "would go" in report.text()
-    assert not plan_gc(run, keep=None).retired and "nothing goes" in plan_gc(run, keep=None).text()
+    nothing = plan_gc(run, keep=None)
+    assert not nothing.retired and "nothing goes" in nothing.text()
+    assert all(f"{found.snapshot:<28} {found.reason}" in nothing.text() for found in nothing.kept)
 
 
 def test_a_stopped_run_loses_the_weights_keeps_the_records_and_trains_on(run: Path) -> None:
