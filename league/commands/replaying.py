@@ -47,7 +47,7 @@ def replay(
     frames = frames_of(found, game, trust=trust, seat=seat)
     names = seat_names_of(found)
     if html is not None or json_file is not None:
-        view = game_view(found, game, trust=trust)
+        view = game_view(found, game, trust=trust, seat=seat)
         if html is not None:
             html.write_text(html_of(view), encoding="utf-8")
         if json_file is not None:

@@ -41,13 +41,15 @@ class GameView(msgspec.Struct, frozen=True):
     tags: dict[str, str]
 
 
-def game_view(replay: Replay, game: int = 0, *, trust: bool = False) -> GameView:
+def game_view(replay: Replay, game: int = 0, *, trust: bool = False, seat: int | None = None) -> GameView:
     """One game of a replay, verified.
 
+    Args:
+      seat: as of `frames_of`.
     Raises:
       As `frames_of`.
     """
-    frames = frames_of(replay, game, trust=trust)
+    frames = frames_of(replay, game, trust=trust, seat=seat)
     names = seat_names_of(replay)
     title = title_of(replay)
     return GameView(

@@ -116,3 +116,17 @@ def test_the_command_shows_writes_and_refuses(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     damaged = league("replay", path)
     assert damaged.code == 2 and "damaged" in damaged.err
+
+
+def test_files_show_no_more_than_the_seat_that_was_asked_for_sees(tmp_path: Path) -> None:
+    path = write_replay(tmp_path / "game.replay", recorded("kuhn_poker"))
+    terminal = league("replay", path, "--seat", 1).out
+    assert terminal != league("replay", path).out
+    made = league("replay", path, "--seat", 1, "--json", tmp_path / "one.json", "--html", tmp_path / "one.html")
+    assert made.code == 0, made.err
+    frames = json.loads((tmp_path / "one.json").read_text())["frames"]
+    assert all(frame["text"] in terminal for frame in frames)
+    league("replay", path, "--html", tmp_path / "all.html")
+    assert (tmp_path / "one.html").read_text() != (tmp_path / "all.html").read_text()
+    missing = league("replay", path, "--seat", 2)
+    assert (missing.code, "0 to 1" in missing.err) == (2, True)
