@@ -205,7 +205,10 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _misshapen(request: Request, error: Exception) -> Response:
     """Arguments of another type or name: which, without repeating what was sent."""
     assert isinstance(error, RequestValidationError)
-    problems = [f"{'.'.join(str(part) for part in found['loc'][1:])}: {found['msg']}" for found in error.errors()]
+    found = error.errors()
+    if any(each["type"] == "json_invalid" or each["loc"] == ("body",) for each in found):
+        return JSONResponse({"error": "the request must be a JSON object, sent as application/json"}, 422)
+    problems = [f"{'.'.join(str(part) for part in each['loc'][1:])}: {each['msg']}" for each in found]
     return JSONResponse({"error": "; ".join(problems)}, 422)
 
 

@@ -161,6 +161,20 @@ def test_the_listener_decides_whether_a_token_is_wanted(door: Door, needs_token:
     assert asyncio.run(call()) == (status, status)
 
 
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b'{"what": "training"}', "application/x-www-form-urlencoded"),
+        (b"[1]", "application/json"),
+        (b"{bad", "application/json"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_by_that_word(content: bytes, kind: str, door: Door) -> None:
+    said = door.unix("POST", f"{OPERATION}/pause", content=content, headers={"content-type": kind})
+    assert said.status_code == 422
+    assert said.json()["error"] == "the request must be a JSON object, sent as application/json"
+
+
 def test_a_page_of_another_site_reaches_nothing(door: Door) -> None:
     token = door.tokens.operator
     assert door.tcp("GET", "/api/v1/run", token, headers={"host": "evil.example"}).status_code == 400
