@@ -209,12 +209,12 @@ def _ended_in_order(folder: RunFolder, seen_before: float) -> bool:
 
 
 def _status_since(folder: RunFolder, seen_before: float) -> RunStatus | None:
-    """The last heartbeat, if it is newer."""
+    """The last heartbeat, if it is another one; the clock may have gone back since."""
     try:
         status = folder.read_status()
     except LeagueError:
         return None
-    return status if status is not None and status.heartbeat_at > seen_before else None
+    return status if status is not None and status.heartbeat_at != seen_before else None
 
 
 def start_league(arguments: Sequence[str]) -> subprocess.Popen[bytes]:

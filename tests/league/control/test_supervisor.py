@@ -153,6 +153,14 @@ def test_settings_are_given_until_the_run_trains_and_not_after_a_crash(tmp_path:
     ]
 
 
+def test_a_clock_that_went_back_makes_no_refusal_of_a_crash(tmp_path: Path) -> None:
+    world = World(tmp_path, [(2, 5.0), (0, 5.0)])
+    world.folder.config_path.write_text("env: {id: x}")
+    world.folder.write_status(RunStatus(this_process(), "failed", 0.0, world.clock.now + 3600.0, 1, trained_s=1.0))
+    assert world.supervisor.run() == 0
+    assert (world.record.restarts, world.record.gave_up) == (1, "")
+
+
 def test_pauses_double_up_to_a_minute() -> None:
     assert [pause_after(n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
     assert pause_after(50) == LONGEST_PAUSE_S
