@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from league.child_process import end_with_parent
 from league.config.commented import reasons_in
 from league.config.run_config import config_plain
 from league.errors import LeagueError
@@ -103,6 +106,7 @@ def _call(arguments: list[str], *, given: bytes = b"") -> subprocess.CompletedPr
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),
             timeout=DEADLINE_S,
             check=False,
         )
