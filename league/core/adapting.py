@@ -50,10 +50,12 @@ class Facts:
 
     Fields:
       budget_fraction: spent, in [0, 1]; None where it must not count.
+      snapshots_by_budget: True if main agents are frozen as the budget is spent, whatever their gates say.
       entropies: player -> (entropy of its newest update, the highest seen, entropy cost in force).
     """
 
     budget_fraction: float | None = None
+    snapshots_by_budget: bool = False
     entropies: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
@@ -96,6 +98,8 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     if fraction is None or fraction < EARLY:
         return
     for number, group, players in _groups(state):
+        if facts.snapshots_by_budget and group.role == MAIN_ROLE:
+            continue
         player = players[0]
         taken = sum(snapshot.trained_steps > 0 for snapshot in _snapshots_of(state, player))
         in_all = player.trained_steps / fraction

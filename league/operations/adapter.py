@@ -56,7 +56,8 @@ class Adapter:
         self._looked_at = leases
         if not due or not self._operator.config.adapt or state.training_paused:
             return
-        remedy = next_remedy(state, Facts(budget_fraction, self._entropies(progress)))
+        by_budget = self._operator.config.runtime.snapshots_per_budget > 0
+        remedy = next_remedy(state, Facts(budget_fraction, by_budget, self._entropies(progress)))
         if remedy is None:
             return
         try:

@@ -148,7 +148,7 @@ class _Functions(TorchFunctionMode):
         device = kwargs.pop("device", None)
         for value in args:
             if isinstance(value, Tensor):
-                device, kwargs["dtype"] = value.device, value.dtype
+                device, kwargs["dtype"] = GPU if self._marks.has(value) else value.device, value.dtype
             elif isinstance(value, torch.dtype):
                 kwargs["dtype"] = value
             elif isinstance(value, torch.device | str):

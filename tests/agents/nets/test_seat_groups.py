@@ -24,6 +24,7 @@ from agents.unroll.unroll import UnrollSpec
 from agents.weights import layout_of
 from envs.padding import mask_entries
 from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, multi_categorical
+from tests.agents.pretend_gpu import pretended_gpu
 
 SMALL = NetworkConfig(hidden=(8,), core_size=4)
 PADDED = {"x": ArraySpec((4,), "float32"), "grid": ArraySpec((2, 3), "uint8"), SEAT_GROUP: ArraySpec((2,), "bool")}
@@ -283,3 +284,14 @@ def test_ppo_normalises_the_advantages_of_each_group_by_themselves() -> None:
     for group in (of_second, ~of_second):
         chosen = found[100.0][group][batch.learn[group]]
         torch.testing.assert_close(torch.stack([chosen.mean(), chosen.std()]), torch.tensor([0.0, 1.0]))
+
+
+def test_an_update_of_groups_on_a_gpu_waits_once_more_for_the_rows_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = game("multi_categorical")
+    rows = synthetic_unrolls(UnrollSpec.of(spec, build_network(spec, SMALL, seed=0), unroll_length=4), rows=8, seed=1)
+    with pretended_gpu(monkeypatch) as gpu:
+        learner = build_learner(spec, SMALL, LearnerConfig(batch_rows=8, unroll_length=4), seed=0, dtype=torch.float32)
+        before = gpu.reads
+        learner.update(rows, budget_fraction=0.0)
+        assert gpu.reads - before == 1 + len(spec.seat_groups)
+        learner.close()

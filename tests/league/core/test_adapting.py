@@ -117,21 +117,30 @@ def test_without_a_budget_fraction_nothing_is_projected() -> None:
     assert due(league, "far_gates", Facts(budget_fraction=0.3))
 
 
+def test_a_gate_stays_far_where_main_agents_are_frozen_as_the_budget_is_spent() -> None:
+    gate = GateConfig(min_steps=10**6, timeout_steps=10**7)
+    players = (PlayerConfig(gate=gate), PlayerConfig(role="main_exploiter", gate=gate))
+    league = SimulatedLeague(LeagueConfig(players=players))
+    league.run(20)
+    found = due(league, "far_gates", Facts(budget_fraction=0.3, snapshots_by_budget=True))
+    assert [remedy.name for remedy in found] == ["gate of group 1 comes nearer"]
+
+
 def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_becomes_one() -> None:
     league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(gate=QUICK_GATE),)))
     league.run(5)
-    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.2)}))
+    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, entropies={"main-0": (0.01, 2.0, 0.2)}))
     assert remedy.pairs == (("players.main-0.entropy_cost", 2.0),)
-    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.0)}))
+    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, entropies={"main-0": (0.01, 2.0, 0.0)}))
     assert [key for key, _ in remedy.pairs] == ["learner.entropy_cost", "learner.entropy_cost_end"]
-    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.2, 2.0, 0.2)})) == []
-    assert due(league, "collapsed_entropy", Facts(0.8, {"main-0": (0.01, 2.0, 0.2)})) == []
-    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (-0.5, 1.4, 0.2)})) == []  # of a density
+    assert due(league, "collapsed_entropy", Facts(0.2, entropies={"main-0": (0.2, 2.0, 0.2)})) == []
+    assert due(league, "collapsed_entropy", Facts(0.8, entropies={"main-0": (0.01, 2.0, 0.2)})) == []
+    assert due(league, "collapsed_entropy", Facts(0.2, entropies={"main-0": (-0.5, 1.4, 0.2)})) == []  # of a density
 
 
 def test_without_opponents_one_best_play_is_no_finding() -> None:
     league = SimulatedLeague(LeagueConfig(players=(group("main_agent", 1.0, 10_000, 20_000),)), teams=(0,))
-    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.2)})) == []
+    assert due(league, "collapsed_entropy", Facts(0.2, entropies={"main-0": (0.01, 2.0, 0.2)})) == []
 
 
 def test_an_exploiter_that_beats_nobody_gets_less_and_leaves_in_the_end() -> None:
