@@ -6,6 +6,7 @@ Shape letters: K slots.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -73,7 +74,8 @@ class ServedContender:
 class RemotePolicy:
     """Asks a server for the action of every slot. A request that fails aborts its game; after three none is made.
 
-    The memory of a game travels with its requests. The core state of a slot is a number under which it is kept here.
+    The memory of a game travels with its requests and is kept here by game and seat, until the next game begins there.
+    The core state of a slot says only that its game has begun.
     """
 
     version = -1
@@ -85,7 +87,8 @@ class RemotePolicy:
         self._threads = threads
         self._spec = game.spec
         self._greedy = greedy
-        self._states: list[Any] = [None]
+        self._states: dict[tuple[int, int], Any] = {}
+        self._counting = threading.Lock()
         self._strikes = 0
         self._failed: list[int] = []
 
@@ -93,22 +96,23 @@ class RemotePolicy:
         """See `Policy.act`."""
         turn, slots = inputs.turn, inputs.slots
         seeds = rng.integers(2**31, size=len(slots)).tolist()
-        core = inputs.core.copy()
-        fresh = np.flatnonzero(core[:, 0] == 0)
-        core[fresh, 0] = len(self._states) + np.arange(len(fresh))
-        self._states += [None] * len(fresh)
+        seats = list(zip(turn.env_index[slots].tolist(), turn.seat[slots].tolist(), strict=True))
+        for begins, seat in zip((inputs.core[:, 0] == 0).tolist(), seats, strict=True):
+            if begins:
+                self._states[seat] = None
         requests = [
-            (inputs, slot, self._states[int(key)], seed)
-            for slot, key, seed in zip(slots.tolist(), core[:, 0].tolist(), seeds, strict=True)
+            (inputs, slot, self._states[seat], seed)
+            for slot, seat, seed in zip(slots.tolist(), seats, seeds, strict=True)
         ]
         answers = list(self._threads.map(self._ask, requests))
         actions = self._idle(inputs)
-        for place, (slot, answer) in enumerate(zip(slots.tolist(), answers, strict=True)):
+        for place, ((game, seat), answer) in enumerate(zip(seats, answers, strict=True)):
             if answer is None:
-                self._failed.append(int(turn.env_index[slot]))
+                self._failed.append(game)
             else:
                 actions[place] = answer["action"]
-                self._states[int(core[place, 0])] = answer.get("state")
+                self._states[game, seat] = answer.get("state")
+        core = np.ones_like(inputs.core)
         return ActOutputs(actions=actions, log_probs=np.zeros(len(slots), np.float32), core=core)
 
     def failed_games(self) -> list[int]:
@@ -131,8 +135,9 @@ class RemotePolicy:
             if mask is not None and spec.actions.kind == "categorical" and not mask[int(answer["action"])]:
                 raise ServedPolicyError(0, f"its action {answer['action']} is illegal")
         except (ServedPolicyError, IndexError, KeyError, TypeError, ValueError) as error:
-            self.last_failure = f"failed: {error}"
-            self._strikes += 1
+            with self._counting:
+                self.last_failure = f"failed: {error}"
+                self._strikes += 1
             return None
         return answer
 

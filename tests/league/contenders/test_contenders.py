@@ -22,7 +22,9 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import make, spec_of
 from league.contenders.contender import Contender, Game, OpenConditions, UnknownContender
 from league.contenders.finding import CONTENDERS, find_contenders, finder_of, game_of, remarks_on, require_playable
+from league.contenders.served import RemotePolicy
 from league.eval.contest import ContestConditions, play_batch
+from league.eval.match import play_match
 from league.exact.load_policy import load_policy
 from league.serving.app import PolicyApp, ServingConfig
 from league.serving.client import PolicyClient
@@ -222,3 +224,15 @@ def test_a_served_policy_with_memory_plays_the_very_games_that_it_plays_from_its
             play_batch(game, [one, bot], ContestConditions(), number=0, games=16) for one in (stored, served)
         )
     assert ours.steps == theirs.steps and np.array_equal(ours.team_returns, theirs.team_returns)
+
+
+def test_a_served_policy_keeps_the_memory_of_the_games_in_play_alone(runs: Path, tmp_path: Path) -> None:
+    game, bot = Game(FOUR, spec_of(FOUR)), find_contenders(["bot:random"])[0]
+    conditions = OpenConditions(seed=0, greedy=True)
+    with serving("unix", runs / "a", tmp_path) as places:
+        (contender,) = find_contenders([f"unix:{places['socket']}"])
+        with contender.open(game, conditions) as policy, bot.open(game, conditions) as other:
+            assert isinstance(policy, RemotePolicy)
+            for seed in range(3):
+                play_match(FOUR, [policy, other], games=8, seed=seed)
+            assert len(policy._states) == 4 * game.spec.num_seats, "eight games are four at a time, once for each side"
