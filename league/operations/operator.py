@@ -22,6 +22,9 @@ from league.store.snapshots import LocalSnapshotStore
 MAX_WAITING = 100
 """Requests that may wait; a further one is refused at once."""
 
+ENDING = "the run is ending; `league resume` it first"
+UNCONFIRMED = "the run has ended by an error before this was durable; look whether it was done after `league resume`"
+
 MAX_A_TURN = 8
 """Requests carried out in one turn of the daemon, so that training continues under a flood of them."""
 
@@ -84,8 +87,10 @@ class Operator:
         request = _Request(name, dict(arguments), by, reason, Future())
         try:
             if self._is_closed:
-                raise OperationRefused("the run is ending; `league resume` it first")
+                raise OperationRefused(ENDING)
             self._waiting.put_nowait(request)
+            if self._is_closed:  # closed meanwhile: nobody else takes out what came after the last look of `close`
+                self._refuse_waiting()
         except queue.Full:
             request.answer.set_exception(OperationRefused(f"{MAX_WAITING} requests wait already; try again later"))
         except OperationRefused as error:
@@ -159,15 +164,21 @@ class Operator:
             request.answer.set_result(answer)
 
     def close(self) -> None:
-        """Refuse whatever waits, and whatever comes."""
+        """Refuse whatever waits, and whatever comes; nobody waits for what an error has kept from being confirmed."""
         self._is_closed = True
+        self._refuse_waiting()
+        done, self._done = self._done, []
+        for request, _ in done:
+            request.answer.set_exception(OperationRefused(UNCONFIRMED))
+
+    def _refuse_waiting(self) -> None:
         while True:
             try:
                 request = self._waiting.get_nowait()
             except queue.Empty:
                 return
             if request.answer.set_running_or_notify_cancel():
-                request.answer.set_exception(OperationRefused("the run is ending; `league resume` it first"))
+                request.answer.set_exception(OperationRefused(ENDING))
 
     def _carry_out(self, request: _Request, execute: Callable[[Sequence[Command]], object]) -> None:
         first = self._league.next_seq

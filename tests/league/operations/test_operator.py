@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -292,6 +294,30 @@ def test_a_flood_of_requests_is_refused_and_a_run_that_ends_answers_all(tmp_path
     assert answers[0].result(timeout=0).words == "pauses rating"
     with pytest.raises(OperationRefused, match="the run is ending"):
         bench.operator.submit("pause", {"what": "rating"}, by="me").result(timeout=0)
+
+
+def test_a_request_that_comes_just_as_the_run_ends_is_refused_at_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+
+    class Ending(queue.Queue[Any]):
+        """The run ends between the look of a request and its place in the queue."""
+
+        def put_nowait(self, item: Any) -> None:
+            bench.operator.close()
+            super().put_nowait(item)
+
+    bench.operator._waiting = Ending()
+    with pytest.raises(OperationRefused, match="the run is ending"):
+        bench.operator.submit("pause", {"what": "rating"}, by="me").result(timeout=0)
+
+
+def test_a_request_whose_journal_fails_is_answered_when_the_run_ends(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    answer = bench.operator.submit("pause", {"what": "rating"}, by="me")
+    bench.operator.carry_out(bench.league.execute_all)
+    bench.operator.close()  # the commit has failed, and with it the daemon
+    with pytest.raises(OperationRefused, match="before this was durable"):
+        answer.result(timeout=0)
 
 
 def test_every_operation_says_what_it_is_and_takes_described_arguments() -> None:
