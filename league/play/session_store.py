@@ -14,6 +14,7 @@ from league.play.session import GameSession
 
 MAX_SESSIONS = 16
 IDLE_S = 1800.0
+NOT_KEPT = "this game is no longer kept: start another one."
 
 
 class UnknownGame(LeagueError):  # noqa: N818
@@ -22,11 +23,12 @@ class UnknownGame(LeagueError):  # noqa: N818
 
 @dataclass
 class _Entry:
-    """A game. close: what belongs to it. used_at: on the store's clock."""
+    """A game. close: what belongs to it. used_at: on the store's clock. is_closed: read and written under its lock."""
 
     session: GameSession
     close: ExitStack
     used_at: float
+    is_closed: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -52,6 +54,7 @@ class SessionStore:
             self._games[name] = entry
         for game in gone:
             with game.lock:
+                game.is_closed = True
                 game.close.close()
         return name
 
@@ -65,7 +68,9 @@ class SessionStore:
         with self._lock:
             entry = self._games.get(name)
             if entry is None:
-                raise UnknownGame("this game is no longer kept: start another one.")
+                raise UnknownGame(NOT_KEPT)
             entry.used_at = self._clock()
         with entry.lock:
+            if entry.is_closed:  # it made room for another while this caller waited
+                raise UnknownGame(NOT_KEPT)
             yield entry.session

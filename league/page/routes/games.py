@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -68,13 +69,15 @@ class _Store:
 
     def __init__(self) -> None:
         self._made: SessionStore | None = None
+        self._making = threading.Lock()
 
     def get(self) -> SessionStore:
-        """The store."""
+        """The one store, whichever threads ask for it at once."""
         from league.play.session_store import SessionStore
 
-        self._made = self._made or SessionStore()
-        return self._made
+        with self._making:
+            self._made = self._made or SessionStore()
+            return self._made
 
 
 def _replay(run: OpenedRun, file: str, game: int) -> object:

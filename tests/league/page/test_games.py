@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fastapi.testclient import TestClient
@@ -12,6 +16,7 @@ from envs.protocol import EnvConfig
 from league.contenders.bots import bot_policy
 from league.errors import LeagueError
 from league.page.guard import CSRF_HEADER
+from league.page.routes.games import _Store
 from league.play.opponents import open_session
 from league.play.session_store import IDLE_S, MAX_SESSIONS, SessionStore, UnknownGame
 from league.replays.recorder import record_game
@@ -110,3 +115,44 @@ def test_no_more_games_are_kept_than_allowed() -> None:
             pass
     with store.use(last) as session:
         assert session.num_steps == 0
+
+
+def test_a_move_that_waits_while_its_game_makes_room_for_another_is_refused() -> None:
+    """The game goes between the moment a move finds it and the moment the move has it for itself."""
+    now = [0.0]
+    store = SessionStore(clock=lambda: now[0])
+    opened = functools.partial(open_session, "bot:random", env=EnvConfig("tic_tac_toe"), seed=0)
+    name = store.add(opened())
+
+    class LateLock:
+        """Lets another game come first, once."""
+
+        is_first = True
+
+        def __enter__(self) -> None:
+            if self.is_first:
+                self.is_first = False
+                now[0] += IDLE_S + 1.0
+                store.add(opened())
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    store._games[name].lock = cast(threading.Lock, LateLock())
+    with pytest.raises(UnknownGame, match="no longer kept"), store.use(name):
+        pass
+
+
+def test_the_first_games_of_two_people_at_once_are_kept_in_one_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+
+    class SlowStore:
+        def __init__(self) -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(timeout=0.2)
+
+    monkeypatch.setattr("league.play.session_store.SessionStore", SlowStore)
+    store = _Store()
+    with ThreadPoolExecutor(2) as threads:
+        one, two = threads.map(lambda _: store.get(), range(2))
+    assert one is two
