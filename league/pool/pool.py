@@ -94,7 +94,7 @@ class Pool:
         self.store = LocalSnapshotStore(folder.policies, storage=storage)
         self.spec = spec
         self._inbox = Inbox(folder, spec, self.store, join=self.join, say=say, storage=storage)
-        self._lacking: dict[str, dict[int, float]] = {}
+        self._lacking: dict[tuple[str, int], float] = {}
         now = clock()
         self._deadlines = {number: now + lease.duration_s for number, lease in self.state.leases.items()}
 
@@ -128,6 +128,7 @@ class Pool:
             if now >= self._next_look:
                 self._next_look = now + INBOX_EVERY_S
                 self._inbox.look()
+                self._forget_lacking(now)
             for number in [number for number, deadline in self._deadlines.items() if now > deadline]:
                 if number in self.state.leases:
                     self._execute(ExpireBatch(number, "it was not answered in time"))
@@ -180,15 +181,16 @@ class Pool:
             self.give_up(lease_id, token, reason)
             index = self.state.by_name.get(name)
             if lease is not None and index in (lease.home, lease.away):
-                self._lacking.setdefault(lease.worker, {})[index] = self._clock() + LACKING_S
+                self._lacking[lease.worker, index] = self._clock() + LACKING_S
 
     def _lacked_by(self, worker: str) -> set[int]:
         """Policies that a worker has been found to lack a short while ago."""
         now = self._clock()
-        kept = {index: until for index, until in self._lacking.pop(worker, {}).items() if now < until}
-        if kept:
-            self._lacking[worker] = kept
-        return set(kept)
+        return {index for (name, index), until in self._lacking.items() if name == worker and now < until}
+
+    def _forget_lacking(self, now: float) -> None:
+        """Workers come and go: what one of them lacked is kept no longer than it counts."""
+        self._lacking = {key: until for key, until in self._lacking.items() if now < until}
 
     def _current(self) -> Scheduler | None:
         """The scheduler of the newest ratings; they are made again where something is new and it is time to."""

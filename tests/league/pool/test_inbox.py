@@ -12,7 +12,7 @@ import pytest
 from league.errors import DiskFull, StorageError
 from league.pool.core.records import PoolGame
 from league.pool.folder import PoolFolder
-from league.pool.pool import Pool, create_pool, open_pool
+from league.pool.pool import LACKING_S, Pool, create_pool, open_pool
 from league.store.storage import Storage
 from tests.league.pool.frozen_copies import frozen_copy, snapshot_folder
 from tests.league.store.store_faults import FailAtPoint
@@ -169,3 +169,19 @@ def test_an_overdue_lease_is_given_up_and_its_answer_comes_too_late(folder: Pool
         now[0] += granted.lease.duration_s + 1.0
         pool.tend()
         assert not pool.state.leases and pool.state.expired == 1
+
+
+def test_what_a_worker_lacked_counts_for_a_while_and_is_then_forgotten(folder: PoolFolder) -> None:
+    now = [0.0]
+    with open_pool(folder, clock=lambda: now[0]) as pool:
+        for seed in (1, 2):
+            snapshot_folder(folder.inbox / f"p{seed}", seed)
+        for worker in ("one", "two"):
+            granted = pool.lease(worker)
+            assert granted is not None
+            pool.lack(granted.lease.lease_id, granted.lease.token, "p1", "it has no such weights")
+            assert pool.lease(worker) is None
+        now[0] += LACKING_S + 1.0
+        assert pool.lease("three") is not None
+        assert not pool._lacking, "workers that never come back leave nothing behind"
+        assert pool.lease("one") is not None
