@@ -198,13 +198,16 @@ class AsyncLearnerHost:
             self._thread.join()
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
-        """Have the learners' thread do it."""
+        """Have the learners' thread do it. Raises TimeoutError where it is late; what is not begun then is not done."""
         answer: Future[Answer] = Future()
         with self._changed:
             self._raise_if_over()
             self._requests.append((request, answer))
             self._changed.notify_all()
-        return answer.result(timeout=self._request_deadline_s)
+        try:
+            return answer.result(timeout=self._request_deadline_s)
+        finally:
+            answer.cancel()  # nothing where it has an answer, or is being carried out
 
     def _serve(self) -> None:
         """The life of the learners' thread."""
@@ -221,7 +224,8 @@ class AsyncLearnerHost:
                 self._closed, requests = True, list(self._requests)
                 self._requests.clear()
             for _, answer in requests:
-                answer.set_exception(self._stopped())
+                if answer.set_running_or_notify_cancel():
+                    answer.set_exception(self._stopped())
             for player in list(self._held):
                 self._drop(player)
 
@@ -333,6 +337,7 @@ class AsyncLearnerHost:
                 self._next_player.remove(player)
         if held is not None:
             held.feeder.close()
+            self._count_refused(player, held.feeder)
             held.learner.close()
 
     def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
@@ -373,6 +378,8 @@ def _decoded(chunk: OpenChunk) -> Unrolls:
 
 
 def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:
+    if not answer.set_running_or_notify_cancel():  # whoever asked has given it up
+        return
     try:
         answer.set_result(request())
     except Exception as error:  # the boundary of the learners' thread: raised again in the caller's

@@ -246,6 +246,31 @@ def test_a_foreign_chunk_is_refused_and_all_players_continue(name: str, host: As
     assert f"1 chunks of {PLAYER} were refused: " in caplog.text and reason in caplog.text
 
 
+def test_refused_chunks_of_a_learner_whose_place_another_takes_stay_counted(host: AsyncLearnerHost) -> None:
+    change, _ = FOREIGN["an action beyond the last"]
+    host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
+    wait_until(lambda: host._held[PLAYER].feeder._counts.refused == 1, "the refusal")
+    host.install(InstallPlayer(PLAYER))
+    assert [report.refused for report in host.progress()] == [1]
+
+
+def test_a_request_that_nobody_waits_for_any_more_is_not_carried_out(
+    host: AsyncLearnerHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold, going, late = threading.Event(), threading.Event(), list[str]()
+    request = threading.Thread(target=lambda: host._request(lambda: (going.set(), hold.wait(DEADLINE_S))))
+    request.start()
+    going.wait(DEADLINE_S)
+    monkeypatch.setattr(host, "_request_deadline_s", 0.01)
+    with pytest.raises(TimeoutError):
+        host._request(lambda: late.append("done"))
+    monkeypatch.undo()
+    hold.set()
+    host._request(lambda: None)
+    assert not late
+    request.join()
+
+
 def test_a_chunk_whose_header_hides_the_age_of_its_rows_is_refused(host: AsyncLearnerHost) -> None:
     header = ChunkHeader(run="tests", player=PLAYER, version_min=1, version_max=1)
     host.push(PLAYER, Lz4Codec().encode(rows_of(8, seed=0), header))
