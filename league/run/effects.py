@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.learner.config import LearnerConfig
-from agents.restart_state import counters_in
+from agents.restart_state import counters_in, ema_in
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
 from league.core.state.events import (
@@ -198,7 +198,8 @@ class Effects:
             return
         counters = counters_in(saved)
         digest = self._policies.put_checkpoint(directive.player, saved)
-        confirm = ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps)
+        has_ema = ema_in(saved) is not None
+        confirm = ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps, has_ema)
         if self._execute(confirm):
             self._hosts.installed.discard(directive.player)  # what its learner still answers is of the old weights
 

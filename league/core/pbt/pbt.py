@@ -178,6 +178,7 @@ def confirm_transplant(state: LeagueState, command: ConfirmTransplant, rng: np.r
             version=command.version,
             trained_steps=command.trained_steps,
             hyperparameters=directive.hyperparameters,
+            has_ema=command.has_ema,
         )
     ]
 
@@ -200,7 +201,7 @@ def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
     state.close_directive(event.directive_id)
     player = state.players[event.player]
     player.hyperparameters = event.hyperparameters
-    player.checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
+    player.checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps, event.has_ema)
     player.version, player.trained_steps = event.version, event.trained_steps
     player.parent = event.source
     player.transplants += 1

@@ -132,12 +132,13 @@ class SaveCheckpoint:
 
 @dataclass(frozen=True)
 class ConfirmTransplant:
-    """The player's learner holds the donor's state and the new values; its restart state is under `digest`."""
+    """The donor's restart state is the player's own now, under `digest`. has_ema: as of `SaveCheckpoint`."""
 
     directive_id: int
     digest: str
     version: int
     trained_steps: int
+    has_ema: bool = False
 
 
 @dataclass(frozen=True)

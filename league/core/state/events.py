@@ -168,6 +168,7 @@ class PlayerTransplanted:
       source: snapshot that the donor's weights descend from, None for none.
       digest, version, trained_steps: the player's own new restart state.
       hyperparameters: those it continues with.
+      has_ema: whether that restart state holds a moving average of the weights.
     """
 
     directive_id: int
@@ -178,6 +179,7 @@ class PlayerTransplanted:
     version: int
     trained_steps: int
     hyperparameters: tuple[Hyperparameter, ...]
+    has_ema: bool = False
 
 
 @dataclass(frozen=True)

@@ -119,10 +119,10 @@ def test_a_transplant_is_one_event_that_moves_state_ancestry_and_values_and_void
     (directive,) = transplants(league.train("main-0", 1_000))
     before = league.state.players["main-0"]
     lease = next(lease for _ in range(9) if (lease := league.grant("train")).home == "main-1")
-    (event,) = league.ask(ConfirmTransplant(directive.directive_id, "9" * 64, 8, 2_000))
+    (event,) = league.ask(ConfirmTransplant(directive.directive_id, "9" * 64, 8, 2_000, has_ema=True))
     assert isinstance(event, PlayerTransplanted)
     player = league.state.players["main-0"]
-    assert player.checkpoint is not None
+    assert player.checkpoint is not None and player.checkpoint.has_ema
     assert (player.checkpoint.digest, player.version, player.trained_steps) == ("9" * 64, 8, 2_000)
     assert (player.parent, player.transplants, player.generation) == ("main-1-s0", 1, before.generation)
     assert player.hyperparameters == directive.hyperparameters
