@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from league.monitor.jsonl_sink import MetricRow, decode_row
 
 PIECE_BYTES = 4 << 20
 """Bytes read at once, between which the lock is free."""
+SEEN_BYTES = 256
+"""Bytes before the end of what was read by which a file is known again."""
 POINTS = 400
 """Points of a series that a chart can show apart."""
 
@@ -37,7 +41,7 @@ class MetricHistory:
         self._path = path
         self._lock, self._extending = threading.Lock(), threading.Lock()
         self._columns: dict[str, _Column] = {}
-        self._place, self._node, self._rest = 0, 0, b""
+        self._place, self._node, self._rest, self._seen = 0, 0, b"", b""
         self.last: MetricRow | None = None
         self.num_rows = 0
 
@@ -48,23 +52,33 @@ class MetricHistory:
 
     def _extend(self) -> bool:
         try:
-            found = self._path.stat()
+            opened = self._path.open("rb")
         except OSError:
             return False
-        if found.st_ino != self._node or found.st_size < self._place:
-            with self._lock:
-                self._columns, self._place, self._node, self._rest = {}, 0, found.st_ino, b""
         has_new = False
-        with self._path.open("rb") as file:
+        with opened as file:
+            if not self._continues(file):
+                with self._lock:
+                    self._columns, self.last, self.num_rows = {}, None, 0
+                self._place, self._rest, self._seen = 0, b"", b""
+            self._node = os.fstat(file.fileno()).st_ino
             file.seek(self._place)
             while piece := file.read(PIECE_BYTES):
                 self._place += len(piece)
+                self._seen = (self._seen + piece)[-SEEN_BYTES:]
                 *lines, self._rest = (self._rest + piece).split(b"\n")
                 has_new = bool(lines) or has_new
                 with self._lock:
                     for line in lines:
                         self._take(line)
         return has_new
+
+    def _continues(self, file: BinaryIO) -> bool:
+        """True if a file begins with all that was read; a new file may have the number of the one that it replaces."""
+        if os.fstat(file.fileno()).st_ino != self._node:
+            return False
+        file.seek(self._place - len(self._seen))
+        return file.read(len(self._seen)) == self._seen
 
     def names(self) -> list[str]:
         """Names of the metrics that have ever been reported."""

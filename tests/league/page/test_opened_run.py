@@ -122,6 +122,20 @@ def test_metrics_are_followed_and_read_again_when_thinned(tmp_path: Path) -> Non
     assert history.extend() and list(history.series("league/games").steps) == list(range(0, 20, 2))
     assert len(history.series("league/games", points=4).steps) == 4
     assert history.series("league/games", points=4).steps[-1] == 18
+    assert (history.num_rows, history.last and history.last.step) == (10, 18)
+
+
+def test_a_file_of_metrics_that_was_written_again_in_its_place_is_read_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    rows = [json.dumps({"step": step, "time": 0.0, "values": {"league/games": 2.0 * step}}) for step in range(20)]
+    path.write_text("\n".join(rows[:10]) + "\n")
+    history = MetricHistory(path)
+    history.extend()
+    path.write_text("\n".join(rows[5:]) + "\n")  # longer, and the same file by its number
+    assert history.extend() and list(history.series("league/games").steps) == list(range(5, 20))
+    assert history.num_rows == 15
+    path.unlink()
+    assert not history.extend()
 
 
 def test_a_computation_repeats_only_when_the_journal_moved_and_seldom(pool: ThreadPoolExecutor) -> None:
