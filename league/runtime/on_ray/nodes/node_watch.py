@@ -6,6 +6,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,7 @@ class NodeWatch:
         self._own = this_version()
         self._nodes: tuple[Node, ...] = ()
         self._verdicts: dict[str, str] = {}
-        self._remarks: list[str] = []
+        self._remarks: deque[str] = deque()
         self._problem = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
@@ -158,13 +159,13 @@ class NodeWatch:
 
     def take_remarks(self) -> list[str]:
         """Sentences for the user since the last call."""
-        taken, self._remarks = self._remarks, []
-        return taken
+        return [self._remarks.popleft() for _ in range(len(self._remarks))]
 
     def look(self) -> None:
         """Read the machines, and ask those that are new for their versions."""
         nodes = tuple(self._read())
-        self._nodes = nodes
+        self._nodes, known = nodes, self._verdicts
+        self._verdicts = {node.node_id: known[node.node_id] for node in nodes if node.node_id in known}
         unknown = [node for node in nodes if node.node_id not in self._verdicts]
         if unknown:
             answers = self._ask(unknown, self._ended)

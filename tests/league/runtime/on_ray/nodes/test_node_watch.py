@@ -69,6 +69,7 @@ def test_a_machine_that_is_gone_is_neither_there_nor_usable() -> None:
     nodes.remove(ONE)
     watch.look()
     assert (watch.nodes, watch.usable) == ((TWO,), (TWO,))
+    assert list(watch._verdicts) == ["two"], "of a fleet that comes and goes for weeks, only what is there is kept"
 
 
 def test_a_cluster_that_does_not_answer_leaves_what_was_seen_last() -> None:
