@@ -231,15 +231,19 @@ class GamesProcess:
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=LEAVE_S)
+        self._release()
+
+    def __del__(self) -> None:
+        if self._memory >= 0:
+            self._release()
+
+    def _release(self) -> None:
+        """End the process, and give the memory back."""
         self.kill()
         for file in (self._memory, self._trace):
             if file >= 0:
                 os.close(file)
         self._memory = self._trace = -1
-
-    def __del__(self) -> None:
-        if self._memory >= 0:
-            self.kill()
 
     def _receive(self, timeout_s: float) -> tuple[bytes, Any]:
         assert self._channel is not None, "not started"

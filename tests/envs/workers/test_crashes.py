@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from envs.protocol import EnvConfig
 from envs.registry import make
+from envs.workers.process import Deadlines, GamesProcess
 from tests.envs.test_failures import METHODS, SEED, by_seeds, compare, config
 from tests.envs.trajectories import play, seed_of
 
@@ -81,3 +84,12 @@ def test_a_game_that_takes_all_memory_in_one_call_is_stopped() -> None:
     compare(expected, found, aborted, fails={1})
     assert aborted == [[], [5], []]
     assert "env.worker_memory_mib is 400" in failure.reason
+
+
+def test_a_process_of_games_that_is_dropped_without_a_word_gives_its_files_back() -> None:
+    deadlines = Deadlines(reset_s=1.0, step_s=1.0, memory_mib=512)
+    before = set(Path("/proc/self/fd").iterdir())
+    for _ in range(3):
+        GamesProcess({"id": "connect_four"}, num_games=1, first=0, deadlines=deadlines)
+    gc.collect()
+    assert set(Path("/proc/self/fd").iterdir()) <= before
