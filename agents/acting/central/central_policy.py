@@ -32,8 +32,8 @@ class InferenceClient(Protocol):
     rows: SharedRows
     returns_core: bool
 
-    def hold(self, policy: str, weights: Weights) -> None:
-        """Hand weights over; the host keeps its own where they are newer. Raises InferenceLost."""
+    def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
+        """Hand weights over; the host keeps its own where they are as new, unless `replace`. Raises InferenceLost."""
         ...
 
     def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
@@ -57,12 +57,10 @@ class DirectInferenceClient:
         sizes = RowSizes.of(network, capacity=capacity)
         self._host = host
         self.rows = SharedRows(spec, sizes, bytearray(block_size(spec, sizes)))
-        self._versions: dict[str, int] = {}
 
-    def hold(self, policy: str, weights: Weights) -> None:
+    def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
         """As in the protocol."""
-        self._host.hold(policy, weights, replace=weights.version < self._versions.get(policy, -1))
-        self._versions[policy] = weights.version
+        self._host.hold(policy, weights, replace=replace)
 
     def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
         """As in the protocol."""
@@ -85,7 +83,9 @@ class CentralPolicy:
 
     def adopt(self, weights: Weights) -> None:
         """Hand published weights over. Raises InferenceLost."""
-        self._client.hold(self._name, weights)
+        before = self._weights
+        went_back = before is not None and weights is not before and weights.version <= before.version
+        self._client.hold(self._name, weights, replace=went_back)
         self._weights = weights
         self.version = weights.version
 

@@ -90,7 +90,8 @@ class InferenceHost:
         """Give a policy weights, unless it has newer ones.
 
         Args:
-          replace: take older weights too: those of a learner that continues from a checkpoint.
+          replace: take weights of no higher version too: those of a learner that continues from a checkpoint, its own
+            or, after a transplant, another's.
         Raises:
           WeightsError: they do not fit.
         """

@@ -230,8 +230,8 @@ class InferenceServer:
             if kind == WEIGHTS:
                 weights = Weights(client.shared.weights, self._layout, version)
                 self._host.hold(policy, weights, replace=replace)
-            is_newer = held is None or version > held or (replace and version != held)
-            self._answer(client, WANTED if kind == HOLD and is_newer else DONE)
+            is_wanted = replace or held is None or version > held
+            self._answer(client, WANTED if kind == HOLD and is_wanted else DONE)
         else:
             raise ValueError(f"a message of kind {kind!r}")
 

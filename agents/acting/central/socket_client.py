@@ -50,17 +50,14 @@ class SocketClient:
         self._memory = os.memfd_create("league-rows")
         os.ftruncate(self._memory, size)
         self.rows = SharedRows(spec, sizes, mmap(self._memory, size))
-        self._versions: dict[str, int] = {}
         self._end: socket.socket | None = None
 
-    def hold(self, policy: str, weights: Weights) -> None:
+    def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
         """As in the protocol. Raises InferenceLost."""
-        version, replace = weights.version, weights.version < self._versions.get(policy, -1)
-        answer = self._ask(hold(HOLD, policy, version=version, replace=replace))
+        answer = self._ask(hold(HOLD, policy, version=weights.version, replace=replace))
         if answer == WANTED:
             self.rows.weights[...] = weights.vector
-            self._ask(hold(WEIGHTS, policy, version=version, replace=replace))
-        self._versions[policy] = version
+            self._ask(hold(WEIGHTS, policy, version=weights.version, replace=replace))
 
     def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
         """As in the protocol. Raises InferenceLost."""

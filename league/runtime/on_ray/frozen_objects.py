@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agents.weights import Weights
@@ -14,11 +15,25 @@ INLINE_BYTES = 1 << 20
 two hosts and 140 KB of weights, which change every few milliseconds."""
 
 
+@dataclass(frozen=True)
+class NewestAnswer:
+    """Weights that a caller does not have.
+
+    Fields:
+      serial: of these weights on their learner host. Their version does not tell them apart from those before a
+        transplant, whose donor may have made as many updates.
+      weights: small ones. reference: of large ones.
+    """
+
+    serial: int
+    weights: Weights | None = None
+    reference: Any = None
+
+
 class NewestObjects:
     """The newest weights of each player, for many callers; may be used from any thread.
 
-    Large weights are put once for each version, so that every machine fetches them once, however many actor hosts it
-    has.
+    Large weights are put once, so that every machine fetches them once, however many actor hosts it has.
 
     Args:
       put: stores a value and returns the reference to it.
@@ -27,23 +42,23 @@ class NewestObjects:
     def __init__(self, put: Callable[[Weights], Any]) -> None:
         self._put = put
         self._lock = threading.Lock()
-        self._held: dict[str, tuple[Weights, tuple[Any]]] = {}
+        self._num_seen = 0
+        self._held: dict[str, tuple[Weights, NewestAnswer]] = {}
 
-    def answer(self, player: str, newest: Weights, *, have: int) -> Weights | tuple[Any] | None:
-        """The answer to a caller that has version `have`: None for the same, the weights, or a reference in a tuple.
+    def answer(self, player: str, newest: Weights, *, have: int) -> NewestAnswer | None:
+        """The answer to a caller that has the weights of serial `have`; None where these are the newest.
 
         Args:
-          newest: the same object until the version changes.
+          newest: the same object until the weights change.
         """
-        if newest.version == have:
-            return None
-        if newest.vector.nbytes < INLINE_BYTES:
-            return newest
         with self._lock:
             held = self._held.get(player)
             if held is None or held[0] is not newest:
-                self._held[player] = held = (newest, (self._put(newest),))
-            return held[1]
+                self._num_seen += 1
+                is_small = newest.vector.nbytes < INLINE_BYTES
+                weights, reference = (newest, None) if is_small else (None, self._put(newest))
+                self._held[player] = held = (newest, NewestAnswer(self._num_seen, weights, reference))
+        return None if held[1].serial == have else held[1]
 
 
 class FrozenObjects:

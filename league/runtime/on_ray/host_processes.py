@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -32,7 +33,7 @@ from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
-from league.runtime.on_ray.frozen_objects import NewestObjects
+from league.runtime.on_ray.frozen_objects import NewestAnswer, NewestObjects
 from league.runtime.on_ray.nodes.learner_groups import ANY, WorkerPlace
 from league.runtime.on_ray.ray_actors import actor_class
 from league.runtime.on_ray.worker_group import RayWorkerGroup
@@ -78,6 +79,18 @@ class LeaseUnplayable(Exception):  # noqa: N818
     """
 
 
+@dataclass(frozen=True)
+class _Held:
+    """The weights of a player that came last, with their serial on its learner host."""
+
+    serial: int
+    weights: Weights
+
+
+NOTHING = -1
+"""Serial that no weights have."""
+
+
 class RemoteClient:
     """Learners in other processes.
 
@@ -90,7 +103,7 @@ class RemoteClient:
         self._handles = handles
         self._push_s = push_s
         self._on_the_way: deque[tuple[str, Any]] = deque()
-        self._held: dict[str, Weights] = {}
+        self._held: dict[str, _Held] = {}
 
     def use(self, handles: Mapping[str, Any]) -> None:
         """Take over new handles; what is on its way to a replaced host is given up."""
@@ -102,8 +115,7 @@ class RemoteClient:
 
     def push(self, player: str, chunk: bytes) -> Weights | None:
         """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
-        have = self._held[player].version if player in self._held else -1
-        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, have=have)))
+        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, have=self._have(player))))
         newest = None
         while sum(name == player for name, _ in self._on_the_way) > CREDITS:
             newest = self._take(player) or newest
@@ -111,31 +123,33 @@ class RemoteClient:
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
-        have = self._held[player].version if player in self._held else -1
-        newest = self._get(self._handles[player].weights.remote(player, have=have))
-        if newest is not None:
-            self._held[player] = newest
-        return self._held[player]
+        self._get(player, self._handles[player].weights.remote(player, have=self._have(player)))
+        return self._held[player].weights
+
+    def _have(self, player: str) -> int:
+        return self._held[player].serial if player in self._held else NOTHING
 
     def _take(self, player: str) -> Weights | None:
         """Wait for the oldest chunk on its way to a player."""
         for item in self._on_the_way:
             if item[0] == player:
                 self._on_the_way.remove(item)
-                newest: Weights | None = self._get(item[1])
-                if newest is not None:
-                    self._held[player] = newest
-                return newest
+                return self._get(player, item[1])
         return None
 
-    def _get(self, reference: Any) -> Any:
+    def _get(self, player: str, reference: Any) -> Weights | None:
+        """The weights of an answer, which are held from then on; None where those held are as new."""
         try:
-            answer = ray.get(reference, timeout=self._push_s)
-            return ray.get(answer[0], timeout=self._push_s) if isinstance(answer, tuple) else answer
+            answer: NewestAnswer | None = ray.get(reference, timeout=self._push_s)
+            if answer is None or answer.serial < self._have(player):  # overtaken by a later one
+                return None
+            weights: Weights = answer.weights or ray.get(answer.reference, timeout=self._push_s)
         except UnknownPlayer as error:
             raise LeaseUnplayable("the learner host holds the player no more") from error
         except LEARNER_LOST as error:
             raise LeaseUnplayable(f"the learner did not answer: {type(error).__name__}") from error
+        self._held[player] = _Held(answer.serial, weights)
+        return weights
 
 
 def frozen_weights(frozen: Mapping[str, Any], *, timeout_s: float) -> dict[str, Weights]:
@@ -263,12 +277,12 @@ class LearnerHostProcess:
 
     @logs_its_errors
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
-    def push(self, player: str, chunk: bytes, *, have: int) -> Weights | tuple[Any] | None:
+    def push(self, player: str, chunk: bytes, *, have: int) -> NewestAnswer | None:
         """As `LearnerHost.push`, answered as by `NewestObjects.answer`."""
         return self._newest.answer(player, self._host.push(player, chunk), have=have)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
-    def weights(self, player: str, *, have: int) -> Weights | tuple[Any] | None:
+    def weights(self, player: str, *, have: int) -> NewestAnswer | None:
         """The weights of a player that were published last, as by `NewestObjects.answer`."""
         return self._newest.answer(player, self._host.published(player), have=have)
 

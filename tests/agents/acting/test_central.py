@@ -207,10 +207,23 @@ def test_newer_weights_stay_unless_a_learner_went_back() -> None:
     env, config = CASES["turns"]
     weights = weights_of(env, config)["main"]
     with served(env, config) as found:
-        one, two = found.connect(), found.connect()
-        for client, version, kept in ((one, 9, 9), (two, 8, 9), (two, 10, 10), (one, 4, 4)):
-            client.hold("main", dataclasses.replace(weights, version=version))
+        one, two = (CentralPolicy("main", found.connect()) for _ in range(2))
+        for policy, version, kept in ((one, 9, 9), (two, 8, 9), (two, 10, 10), (one, 4, 4)):
+            policy.adopt(dataclasses.replace(weights, version=version))
             assert found.host.version_of("main") == kept
+
+
+@pytest.mark.parametrize("is_remote", [True, False])
+def test_other_weights_of_the_same_version_take_the_place_of_those_held(is_remote: bool) -> None:
+    """As after a transplant from a donor that has made as many updates."""
+    env, config = CASES["turns"]
+    before, after = (dataclasses.replace(found, version=7) for found in weights_of(env, config).values())
+    with served(env, config) as found:
+        direct = DirectInferenceClient(found.host, spec_of(env), network_of(env, config, seed=0), capacity=NUM_ENVS)
+        policy = CentralPolicy("main", found.connect() if is_remote else direct)
+        for weights in (before, before, after, after):
+            policy.adopt(weights)
+            np.testing.assert_array_equal(weights_in(found.host._held["main"].network).vector, weights.vector)
 
 
 def test_a_policy_that_was_given_up_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import ray
 
 from agents.weights import Weights
-from league.runtime.on_ray.frozen_objects import INLINE_BYTES, FrozenObjects, NewestObjects
-from league.runtime.on_ray.host_processes import LeaseUnplayable, frozen_weights
+from league.runtime.on_ray.frozen_objects import INLINE_BYTES, FrozenObjects, NewestAnswer, NewestObjects
+from league.runtime.on_ray.host_processes import LeaseUnplayable, RemoteClient, frozen_weights
 from tests.league.runtime.host_cases import setup_of, weights_of
 
 
@@ -62,7 +63,7 @@ def weights_of_bytes(num_bytes: int, *, version: int) -> Weights:
     return replace(weights_of(setup_of(), seed=0), vector=np.zeros(num_bytes // 4, np.float32), version=version)
 
 
-def test_large_newest_weights_are_put_once_for_each_version_whoever_asks() -> None:
+def test_large_newest_weights_are_put_once_whoever_asks() -> None:
     put: list[Weights] = []
 
     def store(weights: Weights) -> str:
@@ -71,17 +72,52 @@ def test_large_newest_weights_are_put_once_for_each_version_whoever_asks() -> No
 
     newest = NewestObjects(store)
     one, two = (weights_of_bytes(INLINE_BYTES, version=version) for version in (1, 2))
-    assert [newest.answer("main-0", one, have=have) for have in (-1, 0, 1)] == [("object 1",), ("object 1",), None]
-    assert newest.answer("other", one, have=0) == ("object 2",)
-    assert [newest.answer("main-0", two, have=1) for _ in range(3)] == [("object 3",)] * 3
+    first = NewestAnswer(1, reference="object 1")
+    assert [newest.answer("main-0", one, have=have) for have in (-1, 0, 1)] == [first, first, None]
+    assert newest.answer("other", one, have=0) == NewestAnswer(2, reference="object 2")
+    assert [newest.answer("main-0", two, have=1) for _ in range(3)] == [NewestAnswer(3, reference="object 3")] * 3
     assert put == [one, one, two]
 
 
 def test_small_newest_weights_come_with_the_answer() -> None:
     newest = NewestObjects(pytest.fail)
-    small = weights_of_bytes(INLINE_BYTES // 2, version=1)
-    assert newest.answer("main-0", small, have=0) is small
+    small = weights_of_bytes(INLINE_BYTES // 2, version=7)
+    assert newest.answer("main-0", small, have=0) == NewestAnswer(1, small)
     assert newest.answer("main-0", small, have=1) is None
+
+
+@pytest.mark.parametrize("num_bytes", [INLINE_BYTES // 2, INLINE_BYTES])
+def test_weights_of_a_donor_that_has_made_as_many_updates_are_new_ones(num_bytes: int) -> None:
+    newest = NewestObjects(lambda weights: weights)
+    before, after = (weights_of_bytes(num_bytes, version=7) for _ in range(2))
+    held = newest.answer("main-0", before, have=-1)
+    assert held is not None
+    answer = newest.answer("main-0", after, have=held.serial)
+    assert answer is not None and after in (answer.weights, answer.reference)
+
+
+class Learner:
+    """A learner host without Ray: its calls are answered at once."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.newest = weights
+        self.push = self.weights = SimpleNamespace(remote=self._answer)
+        self._objects = NewestObjects(lambda weights: weights)
+
+    def _answer(self, player: str, *chunk: bytes, have: int) -> NewestAnswer | None:
+        return self._objects.answer(player, self.newest, have=have)
+
+
+def test_an_actor_host_takes_up_a_transplant_and_nothing_older_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "get", lambda reference, timeout: reference)
+    old, new = (weights_of_bytes(INLINE_BYTES // 2, version=7) for _ in range(2))
+    learner = Learner(old)
+    client = RemoteClient({"main-0": learner}, push_s=1.0)
+    assert client.push("main-0", b"") is None, "it is on its way"
+    learner.newest = new
+    assert client.weights("main-0") is new
+    assert client.push("main-0", b"") is None, "the answer to the first one was overtaken"
+    assert client.weights("main-0") is new
 
 
 @pytest.mark.parametrize(
