@@ -81,6 +81,10 @@ def bring_up(
     if new_tokens:
         remove_tokens(folder.tokens_path, storage=folder.storage)
     before = _size(folder.console_log_path)
+    last = folder.read_status() if folder.config_path.is_file() else None
+    seen_before = (
+        None if last is None else (last.daemon, last.heartbeat_at)
+    )  # the clock may go back: no time is compared
     command = [sys.executable, "-m", "league.control.supervisor", "--run", str(folder.path)]
     for name, words in (("--first", first), ("--again", again), ("--settings", settings)):
         command += [name, json.dumps(list(words))]
@@ -93,12 +97,12 @@ def bring_up(
             start_new_session=True,
         )
     note_run(folder.path)
-    begun_at = time.time()
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         code = process.poll()
         status = folder.read_status() if folder.config_path.is_file() else None
-        if status is not None and status.heartbeat_at >= begun_at and status.phase in ("running", "draining"):
+        is_new = status is not None and (status.daemon, status.heartbeat_at) != seen_before
+        if status is not None and is_new and status.phase in ("running", "draining"):
             return status
         if code is not None:
             if code == 0:

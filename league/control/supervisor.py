@@ -138,7 +138,10 @@ class Supervisor:
         begun = self._monotonic()
         seen_before = _heartbeat(self._folder)
         is_made = self._folder.config_path.is_file()
-        self._child = self._popen((*self._again, *self._settings) if is_made else self._first)
+        try:
+            self._child = self._popen((*self._again, *self._settings) if is_made else self._first)
+        except OSError as error:  # such as no room for a process at this moment
+            return Crash(f"it could not be started: {error.strerror}", 0.0, was_ready=False), 1
         if self._stops:  # asked between two lives
             self._child.send_signal(signal.SIGTERM)
         while (code := self._child.poll()) is None:

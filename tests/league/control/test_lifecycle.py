@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from league.control.lifecycle import row_of, run_rows
+from league.control.lifecycle import bring_up, row_of, run_rows
+from league.errors import LeagueError
 from league.http.token_file import known_tokens, tokens_in
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, this_process
@@ -69,6 +71,18 @@ def test_a_run_in_the_background_survives_a_kill_and_ends_by_down(run: Path) -> 
     assert [row["phase"] for row in league("ps", "--all", "--json").json["runs"] if row["run"] == str(run)] == [
         "stopped"
     ]
+
+
+def test_a_heartbeat_from_before_is_not_taken_for_that_of_a_run_that_does_not_come_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the clock has gone back since, so that it lies in the future."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = RunFolder.create(tmp_path / "run", config_yaml="env: {id: x}\n")
+    dead = Holder(1 << 22, "elsewhere", 1)
+    folder.write_status(RunStatus(dead, "running", time.time(), time.time() + 1e6, 1))
+    with pytest.raises(LeagueError, match="--no-such"):
+        bring_up(folder.path, again=["resume", "--no-such"], restart=False, wait_s=60.0)
 
 
 def test_the_loss_of_the_terminal_ends_nothing(run: Path) -> None:

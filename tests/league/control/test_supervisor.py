@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import signal
 from collections.abc import Callable, Sequence
@@ -127,6 +128,23 @@ def test_on_a_full_disk_it_waits_for_space_however_long_and_starts_the_run_again
     assert len(starts) == 3 and 5_000.0 < starts[1] < 5_010.0 and 9_000.0 < starts[2] < 9_010.0
     assert world.record.last_crash == "exit code 2, as the disk was full" and world.record.gave_up == ""
     assert world.record.restarts == 2
+
+
+def test_a_machine_without_room_for_a_process_at_the_moment_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, [(0, 5.0)])
+    start, refusals = world.supervisor._popen, [OSError(errno.EAGAIN, "no room"), OSError(errno.ENOMEM, "no memory")]
+
+    def start_later(arguments: Sequence[str]) -> Any:
+        if refusals:
+            raise refusals.pop(0)
+        return start(arguments)
+
+    monkeypatch.setattr(world.supervisor, "_popen", start_later)
+    assert world.supervisor.run() == 0
+    assert len(world.started) == 1 and world.record.restarts == 2
+    assert world.record.last_crash == "it could not be started: no memory"
 
 
 def test_a_crash_is_followed_by_a_resume_and_growing_pauses(tmp_path: Path) -> None:
