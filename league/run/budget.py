@@ -149,7 +149,8 @@ class Meter:
         if held and self._held_since is None:
             self._held_since = self._monotonic()
         elif not held and self._held_since is not None:
-            self._held_s += self._monotonic() - max(self._held_since, self._started or 0.0)
+            if self._started is not None:  # a pause that ended before that took no training time
+                self._held_s += self._monotonic() - max(self._held_since, self._started)
             self._held_since = None
 
     def read(self, *, env_steps: int) -> Spent:

@@ -91,6 +91,19 @@ def test_time_before_the_start_is_not_counted_and_earlier_starts_are() -> None:
     assert meter.now() == clock.now
 
 
+def test_a_pause_that_ends_before_training_starts_takes_no_time_from_it() -> None:
+    clock = Clock()
+    meter = Meter(Spent(), monotonic=clock)
+    meter.hold(held=True)
+    clock.now += 100.0
+    meter.hold(held=False)
+    meter.start()
+    clock.now += 10.0
+    meter.hold(held=True)
+    clock.now += 5.0
+    assert meter.read(env_steps=0).seconds == 10.0
+
+
 def test_processor_time_of_this_process_and_those_below_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     meter = Meter(Spent(), monotonic=clock)
