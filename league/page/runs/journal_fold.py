@@ -15,6 +15,7 @@ from league.core.state.events import (
     LeaseGranted,
     ProgressReported,
 )
+from league.core.state.probe_events import ProbeSpent
 from league.core.state.state import LeagueState
 from league.errors import JournalError
 from league.store.event_codec import EventCodec
@@ -22,8 +23,10 @@ from league.store.journal_reader import Head, JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
 
-ROUTINE = frozenset(kind.__name__ for kind in (LeaseGranted, LeaseFinished, ProgressReported, CheckpointSaved))
-"""Kinds of events that every second brings; all others are notable."""
+ROUTINE = frozenset(
+    kind.__name__ for kind in (LeaseGranted, LeaseFinished, ProgressReported, CheckpointSaved, ProbeSpent)
+)
+"""Kinds of events that come every few seconds for as long as a run lasts; all others are notable, and kept."""
 CHUNK = 1_000
 """Events read at once."""
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from league.core.state.events import EVENTS
+from league.core.state.probe_events import ProbeBegun, ProbeEnded, ProbeSpent
+from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import digest
 from league.errors import JournalError, LeagueError
 from league.page.runs import journal_fold
@@ -54,6 +56,18 @@ def test_the_state_is_extended_from_the_tail(tmp_path: Path, pool: ThreadPoolExe
     assert [event.event for event in run.notable] == [
         event for event in league.journal[50:] if type(event).__name__ not in ROUTINE
     ]
+
+
+def test_what_a_probe_has_used_so_far_is_no_notable_event(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """It is noted every few seconds: in weeks of a run nothing else would be seen, and the page would grow by it."""
+    folder = write_run(tmp_path / "run")
+    run = OpenedRun(folder, "run", pool=pool)
+    (snapshot, *_) = run.state.snapshots
+    task = ProbeTask(1, "past", snapshot, ())
+    ended = ProbeEnded(ProbeOutcome(1, core_seconds=20.0, problem="it was late"))
+    write_part(folder, [ProbeBegun(task), *(ProbeSpent(1, 5.0 * used, False) for used in range(1, 4)), ended])
+    run.refresh()
+    assert [noted.kind for noted in run.notable[-2:]] == ["ProbeBegun", "ProbeEnded"]
 
 
 def test_events_count_once_where_reading_broke_off_between_them(
