@@ -370,3 +370,12 @@ class EnvConfig:
     reset_deadline_s: float = 60.0
     step_deadline_s: float = 30.0
     worker_memory_mib: int | None = None
+
+
+def reward_problem(rewards: NDArray[np.floating[Any]]) -> tuple[int, int, str] | None:
+    """Game, seat and a clause of the first reward [N, S] that is not finite or too large; None where all will do."""
+    fits = np.abs(rewards) <= MAX_REWARD  # false of NaN as well
+    if fits.all():
+        return None
+    game, seat = (int(index) for index in np.argwhere(~fits)[0])
+    return game, seat, f"a reward is {rewards[game, seat]}; rewards must be finite, and {MAX_REWARD:g} at most"

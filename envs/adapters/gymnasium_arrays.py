@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from envs.adapters.outline import Outline, outline_of
 from envs.adapters.spaces import MASK
 from envs.adapters.turn_builder import legal_answers
-from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn
+from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn, reward_problem
 
 PROOF_STEPS = 64
 Observations = dict[str, NDArray[np.generic]]
@@ -235,7 +235,10 @@ class ArrayEnv:
         final: FinalObservation | None = None,
     ) -> Turn:
         rewards = np.zeros((self.num_envs, 1), np.float32) if rewards is None else rewards
-        for name, values in {**fields, "reward": rewards}.items():
+        if (problem := reward_problem(rewards)) is not None:
+            game, _, text = problem
+            raise EnvError(f"{self.spec.env_id}, game {game}: {text} (seed {self._seed}, step {self._steps})")
+        for name, values in fields.items():
             if values.dtype.kind == "f" and not np.isfinite(values).all():
                 row, *index = (int(number) for number in np.argwhere(~np.isfinite(values))[0])
                 raise EnvError(

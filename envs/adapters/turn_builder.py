@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from envs.adapters.seat_forms import SeatForm
 from envs.adapters.team_observations import TeamObservations
-from envs.protocol import MAX_REWARD, SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn
+from envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn, reward_problem
 from envs.sub_actions import sub_actions_are_legal
 
 Fields = dict[str, NDArray[np.generic]]
@@ -223,14 +223,9 @@ class TurnBuilder:
         self._check(num)
         final = self._finals() if self._final else None
         rewards = self._waiting.astype(np.float32)
-        fits = np.abs(rewards) <= MAX_REWARD  # false of NaN as well
-        if not fits.all():
-            game, seat = (int(index) for index in np.argwhere(~fits)[0])
-            reward = rewards[game, seat]
-            text = (
-                f"{self._where(game, seat)}: a reward is {reward}; rewards must be finite, and {MAX_REWARD:g} at most"
-            )
-            raise GameFaultError(text, game=game)
+        if (problem := reward_problem(rewards)) is not None:
+            game, seat, text = problem
+            raise GameFaultError(f"{self._where(game, seat)}: {text}", game=game)
         terminated, truncated = np.zeros(self._num_envs, np.bool_), np.zeros(self._num_envs, np.bool_)
         returns = np.zeros(rewards.shape, np.float32)
         if self._ended:

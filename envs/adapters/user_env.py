@@ -1,4 +1,4 @@
-"""Guards a user's own `BatchedEnv`: its exceptions and its rewards that are not finite become an `EnvError`.
+"""Guards a user's own `BatchedEnv`: its exceptions, and rewards that cannot be learnt from, become an `EnvError`.
 
 Shape letters: N games, S seats, K slots.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.bots import Copyable
-from envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn
+from envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn, reward_problem
 
 T = TypeVar("T")
 
@@ -37,12 +37,12 @@ class OwnEnv:
     def reset(self, seed: int) -> Turn:
         """As in the protocol."""
         self._steps, self._seed = 0, seed
-        return self._finite(self._call("reset", lambda: self._env.reset(seed)))
+        return self._checked(self._call("reset", lambda: self._env.reset(seed)))
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
         """As in the protocol."""
         self._steps += 1
-        return self._finite(self._call("step", lambda: self._env.step(actions)))
+        return self._checked(self._call("step", lambda: self._env.step(actions)))
 
     def close(self) -> None:
         """As in the protocol."""
@@ -54,17 +54,17 @@ class OwnEnv:
         except EnvError:
             raise
         except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-            where = f"step {self._steps} since the reset with seed {self._seed}"
-            raise EnvError(f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} ({where})") from error
+            text = f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} ({self._where()})"
+            raise EnvError(text) from error
 
-    def _finite(self, turn: Turn) -> Turn:
-        if not np.isfinite(turn.rewards).all():
-            game, seat = (int(index) for index in np.argwhere(~np.isfinite(turn.rewards))[0])
-            raise EnvError(
-                f"{self.spec.env_id}: a reward of game {game}, seat {seat} is {turn.rewards[game, seat]} at step"
-                f" {self._steps} since the reset with seed {self._seed}; rewards must be finite"
-            )
+    def _checked(self, turn: Turn) -> Turn:
+        if (problem := reward_problem(turn.rewards)) is not None:
+            game, seat, text = problem
+            raise EnvError(f"{self.spec.env_id}, game {game}, seat {seat}: {text} ({self._where()})")
         return turn
+
+    def _where(self) -> str:
+        return f"step {self._steps} since the reset with seed {self._seed}"
 
 
 class CopyableOwnEnv(OwnEnv):

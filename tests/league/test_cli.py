@@ -131,7 +131,7 @@ def test_a_ray_address_that_does_not_answer_is_reported_quickly(tmp_path: Path) 
     ("how", "words"),
     [
         ("raise", ("step raised RuntimeError: the dice fell under the table", "step 20", "seed")),
-        ("nan_reward", ("a reward of game 1, seat 0 is nan", "step 20")),
+        ("nan_reward", ("game 1, seat 0: a reward is nan", "step 20")),
         ("inf_obs", ("obs.state holds a number that is not finite",)),
     ],
 )

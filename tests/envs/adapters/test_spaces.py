@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -14,7 +15,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from envs.adapters.gymnasium_arrays import ArrayEnv, NotBatchedError, vector_env
 from envs.adapters.pettingzoo import ParallelEnv
 from envs.adapters.spaces import action_code, observation_fields
-from envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES, EnvError
+from envs.adapters.user_env import guarded
+from envs.games.matrix import RepeatedRockPaperScissors
+from envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES, EnvConfig, EnvError, Turn
+from envs.registry import make
+from tests.envs.oracles import raw_arrays
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe
 
 
@@ -165,6 +170,38 @@ def test_infos_may_be_none() -> None:
 def test_a_reward_that_nothing_can_be_learnt_from_is_refused(reward: float) -> None:
     with pytest.raises(EnvError, match=r"rewards must be finite, and 1e\+15 at most"):
         paid(reward)
+
+
+@pytest.mark.parametrize("reward", [1e20, np.nan])
+def test_the_bound_of_a_reward_holds_for_arrays_and_for_batched_envs_of_the_user_too(
+    reward: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = make(EnvConfig(f"{raw_arrays.__name__}:own_arrays", {"mode": "NextStep"}), num_envs=2)
+    assert isinstance(arrays, ArrayEnv)
+    step = arrays._env.step
+
+    def paying(actions: Any) -> Any:
+        seen, rewards, *rest = step(actions)
+        return (seen, np.full_like(rewards, reward), *rest)
+
+    monkeypatch.setattr(arrays._env, "step", paying)
+    for env, chosen in ((arrays, 2), (guarded(Paying(reward)), 4)):
+        env.reset(0)
+        with pytest.raises(EnvError, match=r"game 0.*: a reward is .*; rewards must be finite, and 1e\+15 at most"):
+            env.step(np.zeros(chosen, np.int64))
+        env.close()
+
+
+class Paying(RepeatedRockPaperScissors):
+    """Pays every seat this in every step."""
+
+    def __init__(self, reward: float) -> None:
+        super().__init__(num_envs=2, rounds=4)
+        self._reward = reward
+
+    def step(self, actions: Any) -> Turn:
+        turn = super().step(actions)
+        return dataclasses.replace(turn, rewards=np.full_like(turn.rewards, self._reward))
 
 
 @pytest.mark.parametrize("reward", [np.array([1.0]), None, "1"], ids=["an array of one", "none", "text"])
