@@ -120,6 +120,8 @@ class SpoolReader:
             with segment_path(self._spool, self._number).open("rb") as file:
                 file.seek(self._offset)
                 block = file.read(_READ_BYTES)
+                while b"\n" not in block and (more := file.read(_READ_BYTES)):  # a row of very many metrics
+                    block += more
         except FileNotFoundError:
             return b""
         block = block[: block.rfind(b"\n") + 1]

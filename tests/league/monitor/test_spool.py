@@ -42,6 +42,16 @@ def test_every_row_is_read_once_over_many_files_and_restarts_of_both_ends(tmp_pa
     assert warnings == []
 
 
+def test_a_row_longer_than_what_is_read_at_once_holds_nothing_up(tmp_path: Path) -> None:
+    path = tmp_path / "spool.jsonl"
+    spool, reader = spool_at(path, [], max_bytes=1 << 24, segment_bytes=1 << 23), SpoolReader(path, storage=Storage())
+    many = {f"players/main-{number}/win_rate": 0.5 for number in range(90_000)}
+    for step, values in enumerate(({"a": 1.0}, many, {"a": 1.0})):
+        spool.log(step, values)
+    assert path.stat().st_size > 2 << 20
+    assert steps(reader) == [0, 1, 2]
+
+
 def test_what_was_uploaded_takes_no_room(tmp_path: Path) -> None:
     path = tmp_path / "spool.jsonl"
     spool, reader = spool_at(path, []), SpoolReader(path, storage=Storage())
