@@ -15,6 +15,7 @@ from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
 from league.config.auto.teams import POLICIES, TEAMS, chosen_policies, chosen_teams
+from league.config.checks import section_problems
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
@@ -79,7 +80,7 @@ def resolve(
     admit(found.entry for found in outside_names(plain))
     given, open_keys = without_auto(plain, KNOWN.types)
     sections, found = validate(given, RunConfig, KNOWN)
-    if problems or found:
+    if problems or found or list(section_problems("budget", sections.get("budget", BudgetConfig()))):
         config_of(given, problems, source=source)  # raises, with what is wrong beside that
     env, budget = sections["env"], sections.get("budget", BudgetConfig())
     assert isinstance(env, EnvConfig) and isinstance(budget, BudgetConfig)
