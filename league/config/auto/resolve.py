@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -160,7 +161,7 @@ def _text_of(source: str) -> tuple[str, Path | None]:
     path = Path(source)
     is_file_name = path.suffix in (".yaml", ".yml") or path.is_file()
     if not is_file_name or path.suffix == ".py":  # a game whose function is missing, as the env says
-        return f"env: {{id: {source!r}}}", None
+        return json.dumps({"env": {"id": source}}, ensure_ascii=False), None
     try:
         return path.read_text(encoding="utf-8"), path.parent
     except (OSError, UnicodeDecodeError) as error:

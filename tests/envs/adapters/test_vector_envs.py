@@ -1,4 +1,4 @@
-"""Vector envs that hand out arrays of their own and write into them later: what a turn told stays as it was."""
+"""Vector envs that hand out arrays of their own and write into them later: what a turn reported stays as it was."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OwnArrays(VectorEnv):  # type: ignore[misc]
         return self.counts, self.rewards, self.ends, self.cuts, {}
 
 
-def test_an_end_is_told_although_the_restart_clears_the_envs_arrays() -> None:
+def test_an_end_is_reported_although_the_restart_clears_the_envs_arrays() -> None:
     env = vector_env(OwnArrays(2), OwnArrays, env_id="own_arrays")
     env.reset(0)
     for _ in range(LENGTH):
