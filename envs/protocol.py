@@ -18,6 +18,8 @@ MAX_REWARD = 1e15
 OBSERVATION_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
 """Those that an observation field may have: torch computes with them, and they travel."""
 MAX_OBSERVATION_FIELDS = 1_000
+MAX_DEADLINE_S = 1e6
+"""Longest deadline in a configuration, eleven days: a wait of the system holds 24 at most."""
 
 
 class EnvError(Exception):

@@ -20,7 +20,7 @@ from agents.nets.network import Network
 from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt
 from envs.bots import Bot
-from envs.protocol import BatchedEnv, Turn
+from envs.protocol import BatchedEnv, EnvError, Turn
 
 BLOCK_SLOTS = 64
 """Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn.
@@ -83,6 +83,33 @@ class ActOutputs:
     log_probs: NDArray[np.float32]
     core: NDArray[np.float32]
     sub_action_log_probs: NDArray[np.float32] | None = None
+
+
+class NotFiniteError(EnvError):
+    """A network answered what is no number; the message names the observation, or says that it is the weights."""
+
+
+def require_finite(outputs: ActOutputs, inputs: ActInputs) -> ActOutputs:
+    """The outputs, of which every probability must be a number: else an action stands there that nobody chose.
+
+    Raises:
+      NotFiniteError: one is not.
+    """
+    if np.isfinite(outputs.log_probs).all():
+        return outputs
+    turn, spec = inputs.turn, inputs.env.spec
+    for name, array in turn.obs.items():
+        bad = np.argwhere(~np.isfinite(array[inputs.slots])) if array.dtype.kind == "f" else np.zeros((0, 1))
+        if len(bad) and name not in spec.value_fields:
+            slot, place = int(inputs.slots[bad[0, 0]]), tuple(bad[0, 1:].tolist())
+            raise NotFiniteError(
+                f"{spec.env_id}, game {turn.env_index[slot]}, seat {turn.seat[slot]}: observation {name!r} is "
+                f"{array[(slot, *place)]} at {list(place)}; observations must be finite"
+            )
+    raise NotFiniteError(
+        f"{spec.env_id}: a network answers what is no number although all observations are finite: its weights have "
+        "grown beyond bounds; lower learner.learning_rate"
+    )
 
 
 @dataclass(frozen=True)
@@ -160,9 +187,10 @@ class NetworkPolicy:
 
     @torch.inference_mode()
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        """One batched forward pass and one draw for each slot."""
+        """One batched forward pass and one draw for each slot. Raises NotFiniteError."""
         dist_params, _, core = self._forward(inputs)
-        return choose_actions(self.network.head, dist_params, self.draw_noise(len(inputs.slots), rng), core=core)
+        noise = self.draw_noise(len(inputs.slots), rng)
+        return require_finite(choose_actions(self.network.head, dist_params, noise, core=core), inputs)
 
     def draw_noise(self, num_slots: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
         """The uniform numbers float32 [num_slots, num_noise] of its samples; None for a greedy policy."""

@@ -6,13 +6,22 @@ Shape letters: K slots of the turn, P policies, C core state size, H sub-actions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from agents.acting.network_group import NetworkGroup, can_group
-from agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy, choose_actions, fill_blocks
+from agents.acting.policy import (
+    ActInputs,
+    ActOutputs,
+    NetworkPolicy,
+    Policy,
+    choose_actions,
+    fill_blocks,
+    require_finite,
+)
 
 ALONE = -1
 """Group of a policy that acts for itself."""
@@ -36,6 +45,8 @@ class PolicyGroup:
           sizes: number of slots of each place.
         Returns:
           Outputs for the slots in this order. They are those of `NetworkPolicy.act`, called in this order.
+        Raises:
+          NotFiniteError: as `NetworkPolicy.act`.
         """
         first, turn, count = self._policies[0], inputs.turn, len(slots)
         rows, counts = fill_blocks(slots), list(sizes)
@@ -49,7 +60,9 @@ class PolicyGroup:
             sizes=counts,
         )
         noise = first.draw_noise(count, rng)
-        return choose_actions(first.network.head, output.logits[:count], noise, core=output.core[:count].numpy())
+        core = output.core[:count].numpy()
+        outputs = choose_actions(first.network.head, output.logits[:count], noise, core=core)
+        return require_finite(outputs, replace(inputs, slots=slots))
 
 
 class TurnPolicies:

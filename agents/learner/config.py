@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from envs.component_choice import Component, kind_of
+from envs.protocol import MAX_DEADLINE_S
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
@@ -37,6 +38,31 @@ MAX_THREADS = 256
 
 MAX_UNROLL_LENGTH = 4096
 """Most decisions in one unroll: an actor host keeps one unroll for every game and seat."""
+
+MAX_BATCH_ROWS = 1 << 20
+"""Most unrolls in one update, which a learner holds twice."""
+
+MAX_LEARNING_RATE = 1e3
+"""Largest step size; a larger one takes the weights beyond all bounds within a few updates."""
+
+MAX_COST = 1e6
+"""Largest weight of a term of the loss."""
+
+MAX_PARTS = 1024
+"""Most stages, or replicas, of one learner."""
+
+NOT_NEGATIVE = ("learning_rate_end", "entropy_cost", "entropy_cost_end", "max_policy_lag")
+MAXIMA = {
+    "unroll_length": MAX_UNROLL_LENGTH,
+    "batch_rows": MAX_BATCH_ROWS,
+    "learning_rate": MAX_LEARNING_RATE,
+    "learning_rate_end": MAX_LEARNING_RATE,
+    "entropy_cost": MAX_COST,
+    "entropy_cost_end": MAX_COST,
+    "teacher_cost": MAX_COST,
+    "teacher_cost_end": MAX_COST,
+}
+"""Setting of a learner -> the most that it may be."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +125,9 @@ class PipelineConfig:
     def problems(self) -> list[str]:
         """Every invalid setting, one sentence each that starts with the field's name."""
         found = []
-        if self.stages < 1:
-            found.append(f"stages: {self.stages} must be at least 1")
+        for name in ("stages", "replicas", "stages_per_worker"):
+            if not 1 <= getattr(self, name) <= MAX_PARTS:
+                found.append(f"{name}: {getattr(self, name)} is not between 1 and {MAX_PARTS}")
         if not 1 <= self.threads <= MAX_THREADS:
             found.append(f"threads: {self.threads} is not between 1 and {MAX_THREADS}")
         elif self.threads > 1 and self.backend_name in ("single", "threaded_pipeline", "torch_pipeline"):
@@ -126,8 +153,8 @@ class PipelineConfig:
         ):
             found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
         for name in ("stage_timeout_s", "start_timeout_s"):
-            if getattr(self, name) <= 0:
-                found.append(f"{name}: {getattr(self, name)} must be greater than 0")
+            if not 0 < getattr(self, name) <= MAX_DEADLINE_S:
+                found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
         return found
 
 
@@ -251,12 +278,15 @@ class LearnerConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
-        positive = ("learning_rate", "max_grad_norm")
-        for name in positive:
+        for name in ("learning_rate", "max_grad_norm"):
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
-        if self.unroll_length > MAX_UNROLL_LENGTH:
-            found.append(f"unroll_length: {self.unroll_length} must be at most {MAX_UNROLL_LENGTH}")
+        for name in NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                found.append(f"{name}: {getattr(self, name)} must be at least 0")
+        for name, most in MAXIMA.items():
+            if most < getattr(self, name) < math.inf:  # that it is finite is looked at elsewhere
+                found.append(f"{name}: {getattr(self, name)} must be at most {most:g}")
         for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")
@@ -273,8 +303,11 @@ class LearnerConfig:
 
     def _batch_problems(self) -> list[str]:
         replicas = self.pipeline.replicas
-        pieces = self.microbatches * replicas
-        if self.microbatches < 1 or replicas < 1 or self.batch_rows < 1 or self.batch_rows % pieces:
+        counts = {"batch_rows": self.batch_rows, "microbatches": self.microbatches}
+        missing = [f"{name}: {count} must be at least 1" for name, count in counts.items() if count < 1]
+        if missing or replicas < 1:
+            return missing
+        if self.batch_rows % (self.microbatches * replicas):
             return [
                 f"batch_rows: {self.batch_rows} rows do not cut into {self.microbatches} equal microbatches"
                 + (f" for each of {replicas} replicas" if replicas > 1 else "")

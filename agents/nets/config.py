@@ -9,19 +9,35 @@ from typing import Literal
 
 from envs.component_choice import Component
 
-_AT_LEAST_ONE = (
-    "core_size",
-    "core_layers",
-    "core_context",
-    "attention_heads",
-    "entity_size",
-    "entity_layers",
-    "head_size",
-    "pointer_size",
-)
-
 MAX_WIDTH = 65_536
 """Largest width of a layer: two such layers in a row take 17 GB."""
+
+MAX_LAYERS = 64
+"""Most layers of a core, and over entities."""
+
+MAX_CONTEXT = 4096
+"""Most earlier steps that a core attends to: an actor host keeps all of them for every game and seat."""
+
+_COUNTS = {
+    "core_size": MAX_WIDTH,
+    "core_layers": MAX_LAYERS,
+    "core_context": MAX_CONTEXT,
+    "attention_heads": MAX_WIDTH,
+    "entity_size": MAX_WIDTH,
+    "entity_layers": MAX_LAYERS,
+    "head_size": MAX_WIDTH,
+    "pointer_size": MAX_WIDTH,
+}
+"""Width or count, at least 1 -> the most that it may be."""
+
+MIN_GAIN, MAX_GAIN = 1e-3, 1e3
+"""Of `init_gain`: with less a first layer passes nothing on, and with more its outputs swamp all that is learnt."""
+
+MIN_DEVIATION, MAX_MOMENT = 1.2e-38, 3.4e38
+"""Of `input_moments`: numbers that float32 holds, the first with its inverse."""
+
+MAX_VALUE_MOMENT = 1e18
+"""Of `value_moments`: its square is a float32."""
 
 
 @dataclass(frozen=True)
@@ -95,23 +111,27 @@ class NetworkConfig:
         """Check the numbers.
 
         Raises:
-          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or a share, gain or moment is out of
-            its range.
+          ValueError: a width, count, share, gain or moment is out of its range; the message names the key.
         """
-        if any(width < 1 for width in (*self.hidden, *self.channels)):
-            raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
-        widths = (*self.hidden, *self.channels, self.core_size, self.entity_size, self.head_size, self.pointer_size)
-        if max(widths) > MAX_WIDTH:
-            raise ValueError(f"a width of {max(widths)} is above {MAX_WIDTH}, the most that a layer may have")
-        below = [name for name in _AT_LEAST_ONE if getattr(self, name) < 1]
-        if below:
-            given = ", ".join(f"{name} {getattr(self, name)}" for name in below)
-            raise ValueError(f"{', '.join(_AT_LEAST_ONE)} must be at least 1, got {given}")
-        moments = {f"input_moments of {name!r}": pairs for name, pairs in self.input_moments.items()}
-        for name, pairs in {**moments, "value_moments": (self.value_moments,)}.items():
-            if not all(math.isfinite(mean) and 0.0 < deviation < math.inf for mean, deviation in pairs):
-                raise ValueError(f"{name} must be finite, with deviations above 0, got {pairs}")
+        for name in ("hidden", "channels"):
+            widths: tuple[int, ...] = getattr(self, name)
+            if not all(1 <= width <= MAX_WIDTH for width in widths):
+                raise ValueError(f"{name} must hold widths of at least 1 and at most {MAX_WIDTH}, got {list(widths)}")
+        for name, most in _COUNTS.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be at least 1 and at most {most}, got {getattr(self, name)}")
+        for name, pairs in self.input_moments.items():
+            if not all(abs(mean) <= MAX_MOMENT and MIN_DEVIATION <= spread <= MAX_MOMENT for mean, spread in pairs):
+                raise ValueError(
+                    f"input_moments of {name!r} must be finite in float32, with deviations of at least "
+                    f"{MIN_DEVIATION:g}, got {pairs}"
+                )
+        mean, spread = self.value_moments
+        if not (abs(mean) <= MAX_VALUE_MOMENT and 0.0 < spread <= MAX_VALUE_MOMENT):
+            raise ValueError(
+                f"value_moments must be at most {MAX_VALUE_MOMENT:g}, with a deviation above 0, got {(mean, spread)}"
+            )
         if not 0 <= self.uniform_mix < 1:
             raise ValueError(f"uniform_mix must be in [0, 1), got {self.uniform_mix}")
-        if not (self.init_gain > 0 and math.isfinite(self.init_gain)):
-            raise ValueError(f"init_gain must be positive and finite, got {self.init_gain}")
+        if not MIN_GAIN <= self.init_gain <= MAX_GAIN:
+            raise ValueError(f"init_gain must be in [{MIN_GAIN:g}, {MAX_GAIN:g}], got {self.init_gain}")

@@ -95,7 +95,11 @@ def require_kind(actions: ActionSpec, kind: str, *, head: str) -> None:
 
 
 class CategoricalHead(nn.Module):
-    """One of A actions, illegal ones masked; dist_params are the masked logits [..., A], actions int64 [...]."""
+    """One of A actions, illegal ones masked; dist_params are the masked logits [..., A], actions int64 [...].
+
+    Raises:
+      ValueError: the game takes another kind of action.
+    """
 
     num_noise = 1
     pointers: tuple[str, ...] = ()
@@ -105,6 +109,7 @@ class CategoricalHead(nn.Module):
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
         del generator
+        require_kind(actions, "categorical", head="categorical")
         self.num_outputs = actions.num_actions
         self.uniform_mix = config.uniform_mix
 
@@ -140,8 +145,12 @@ class GaussianHead(nn.Module):
     dist_params are means, then log standard deviations [..., 2 * A], A = the flattened size of the action.
     Actions are float32 [..., *shape] and not clipped, because a clipped action has no density: the acting side
     applies the environment's bounds.
+
+    Raises:
+      ValueError: the game takes another kind of action.
     """
 
+    name = "box"
     pointers: tuple[str, ...] = ()
     num_passthrough = 0
     output_gain = POLICY_GAIN
@@ -149,6 +158,7 @@ class GaussianHead(nn.Module):
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
         del config, generator
+        require_kind(actions, "box", head=self.name)
         self.shape = actions.shape
         self.num_outputs = int(torch.Size(actions.shape).numel())
         self.num_noise = self.num_outputs

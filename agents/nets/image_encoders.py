@@ -113,11 +113,14 @@ class BlockMeans(nn.Module):
 def _block_sums(pictures: Tensor, side: int, missing: tuple[int, ...]) -> Tensor:
     """Sums of [N, H, W, C] over blocks, with `missing` rows and columns of zeros at the end.
 
-    Those of bytes are whole numbers, in the narrowest type that holds them.
+    Those of bytes and flags are whole numbers, in the narrowest type that holds them; those of other whole numbers
+    are float32.
     """
     dtype = pictures.dtype
-    if dtype == torch.uint8:
+    if dtype in (torch.uint8, torch.bool):
         dtype = torch.int16 if 255 * side**2 <= torch.iinfo(torch.int16).max else torch.int32
+    elif not dtype.is_floating_point:
+        dtype = torch.float32
     sums = nn.functional.pad(pictures, missing)
     for axis in (1, 2):
         first, *others = torch.unbind(sums.reshape(*sums.shape[:axis], -1, side, *sums.shape[axis + 1 :]), axis + 1)
@@ -128,7 +131,11 @@ def _block_sums(pictures: Tensor, side: int, missing: tuple[int, ...]) -> Tensor
 
 
 class PictureInput(nn.Module):
-    """The first block: runs each picture through its own stages, flattens it and appends the other fields."""
+    """The first block: runs each picture through its own stages, flattens it and appends the other fields.
+
+    Raises:
+      ValueError: there is no picture or no convolution, or the config has moments for a picture.
+    """
 
     def __init__(
         self,
@@ -144,6 +151,11 @@ class PictureInput(nn.Module):
         if not pictures:
             shapes = {name: spec.shape for name, spec in observations.items()}
             raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
+        if not config.channels:
+            raise ValueError("channels is empty: give the widths of the convolutions over a picture, or encoder: mlp")
+        scaled = [name for name in pictures if name in config.input_moments]
+        if scaled:
+            raise ValueError(f"input_moments: the field {scaled[0]!r} is a picture, which has none")
         shapes = {name: picture_shape(spec.shape) for name, spec in pictures.items()}
         self.channels_first = tuple(name for name, spec in pictures.items() if has_channels_first(spec.shape))
         # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.

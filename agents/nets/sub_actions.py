@@ -68,7 +68,7 @@ def num_sub_actions(head: Head) -> int:
 
 def sub_action_of(number: int, logits: Tensor, choose: Choose) -> SubAction:
     """Choose the sub-action of this number from masked logits [..., n]."""
-    used = logits.detach().amax(-1) > ILLEGAL_LOGIT / 2
+    used = ~(logits.detach().amax(-1) <= ILLEGAL_LOGIT / 2)  # true of NaN as well, which must not pass for unused
     return SubAction(logits, used, torch.where(used, choose(number, logits), 0))
 
 

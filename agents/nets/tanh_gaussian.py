@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
-from agents.nets.heads import GaussianHead, require_kind
+from agents.nets.heads import GaussianHead
 from agents.nets.kernels.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
 from envs.protocol import ActionSpec
 
@@ -34,12 +34,13 @@ class TanhGaussianHead(GaussianHead):
     Source: Haarnoja et al. 2018, Soft actor-critic, appendix C; for the bounds, as a censored normal (Tobin 1958).
 
     Raises:
-      ValueError: the box has no width or no bounds.
+      ValueError: the game takes no box, or one without width or bounds.
     """
+
+    name = "tanh_gaussian"
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__(actions, config, generator)
-        require_kind(actions, "box", head="tanh_gaussian")
         if not (math.isfinite(actions.low) and math.isfinite(actions.high) and actions.low < actions.high):
             raise ValueError(
                 f"a squashed policy needs finite bounds, low below high, got [{actions.low}, {actions.high}]"

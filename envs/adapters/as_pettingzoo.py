@@ -40,7 +40,7 @@ class Exposed:
 
     def __init__(self, env: BatchedEnv) -> None:
         self.env = env
-        self.seats = list(env.spec.seat_names)
+        self.seats = list(env.spec.seat_names) or [f"seat_{seat}" for seat in range(env.spec.num_seats)]
         self.observation_spaces: dict[str, Any] = {seat: _observation_space(env.spec) for seat in self.seats}
         self.action_spaces: dict[str, Any] = {seat: _action_space(env.spec) for seat in self.seats}
         self._rng = np.random.default_rng()

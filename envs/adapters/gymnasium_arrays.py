@@ -156,7 +156,8 @@ class ArrayEnv:
         self._steps += 1
         observations, given, ends, cuts, infos = self._call("step", lambda: self._env.step(answers))
         fields = _fields_of(observations, self._outline)
-        rewards, terminated, cut = np.asarray(given, np.float64), np.asarray(ends, np.bool_), np.asarray(cuts, np.bool_)
+        # Copies: an env may hand out arrays of its own, which it clears when a game restarts.
+        rewards, terminated, cut = np.array(given, np.float64), np.array(ends, np.bool_), np.array(cuts, np.bool_)
         truncated = cut & ~terminated
         ended = terminated | cut
         self._earned += rewards
@@ -171,7 +172,7 @@ class ArrayEnv:
         return self._turn(
             fields,
             rewards=rewards.astype(np.float32)[:, None],
-            terminated=terminated.copy(),
+            terminated=terminated,
             truncated=truncated,
             returns=returns,
             final=final,

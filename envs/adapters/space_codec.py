@@ -106,8 +106,8 @@ class ActionCode:
 
         Of a Dict or Tuple it is a dict or tuple of these.
 
-        action: an int, or an int64 or float32 array of the spec's shape; but for a Dict or Tuple also many of them,
-        [K, ...].
+        action: an int, or an int64 or float32 array of the spec's shape. Many of them, [K, ...], are converted at once,
+        but for a Dict or Tuple.
         """
         if self.parts:
             return self._decode_parts(action)

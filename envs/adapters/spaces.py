@@ -23,6 +23,8 @@ from envs.protocol import MAX_OBSERVATION_FIELDS, ActionSpec, ArraySpec, EnvErro
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
 MAX_CHOICES = 16_384
+MAX_ACTIONS = 1 << 20
+"""Most entries of an action mask, and so outputs of a network: more take gigabytes."""
 SIGNED = {"uint16": "int32", "uint32": "int64", "uint64": "float32"}
 """Unsigned numbers and what they become: torch computes with the narrowest of them alone."""
 MIN_REACH, MAX_REACH = 0.5, 3.0
@@ -89,8 +91,15 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
 
     Raises:
       EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary, a bounded Box, nor a Dict or Tuple of these;
-        or choices stand beside boxes of floats.
+        choices stand beside boxes of floats; or there are too many.
     """
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        total = int(space.n) if isinstance(space, spaces.Discrete) else sum(int(count) for count in space.nvec.flat)
+        if total > MAX_ACTIONS:
+            raise EnvError(
+                f"{env_id}: {type(space).__name__} actions have {total:,} choices, at most {MAX_ACTIONS:,} are taken;"
+                " choose in several parts, as MultiDiscrete"
+            )
     if isinstance(space, spaces.Discrete):
         return ActionCode(ActionSpec(kind="categorical", num_actions=int(space.n)), start=int(space.start))
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.games.matrix import MatrixGame
+from envs.games.matrix import MatrixGame, is_whole, stakes_of
 from envs.protocol import EnvError
 
 MAX_ACTIONS = 1001
@@ -25,11 +25,10 @@ class CyclicGame(MatrixGame):
         Raises:
           EnvError: the number of choices is not odd and at least 3, or the stakes do not fit.
         """
-        if not isinstance(num_actions, int) or num_actions % 2 == 0 or not 3 <= num_actions <= MAX_ACTIONS:
+        if not is_whole(num_actions) or num_actions % 2 == 0 or not 3 <= num_actions <= MAX_ACTIONS:
             raise EnvError(f"cyclic_game: num_actions is {num_actions!r}; give an odd number in [3, {MAX_ACTIONS}]")
-        worth = np.ones(num_actions) if stakes is None else np.asarray(stakes, np.float64)
-        if worth.shape != (num_actions,) or not (np.isfinite(worth) & (worth > 0)).all():
-            raise EnvError(f"cyclic_game: stakes are {stakes!r}; give {num_actions} numbers above 0")
+        given = [1.0] * num_actions if stakes is None else stakes
+        worth = stakes_of("cyclic_game", given, what=f"{num_actions} numbers above 0", count=num_actions)
         choice = np.arange(num_actions)
         ahead = (choice[:, None] - choice[None, :]) % num_actions
         wins = (ahead > 0) & (ahead <= num_actions // 2)
@@ -51,11 +50,13 @@ class DiscGame(MatrixGame):
         """points: on each circle; rings: circles, evenly spaced up to the rim; centre: if True, a point too.
 
         Raises:
-          EnvError: fewer than 3 points or 1 ring, or more points in all than a table may have.
+          EnvError: fewer than 3 points or 1 ring, more points in all than a table may have, or no whole numbers.
         """
-        if points < 3 or rings < 1 or points * rings >= MAX_ACTIONS:
+        are_whole = is_whole(points) and is_whole(rings)
+        if not are_whole or points < 3 or rings < 1 or points * rings >= MAX_ACTIONS:
             raise EnvError(
-                f"disc_game: {rings} rings of {points} points; give at least 1 of 3, fewer than {MAX_ACTIONS} in all"
+                f"disc_game: {rings!r} rings of {points!r} points; give at least 1 of 3, fewer than {MAX_ACTIONS} in "
+                "all"
             )
         angles = 2 * np.pi * np.arange(points) / points
         radii = np.arange(1, rings + 1) / rings

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from envs.protocol import MAX_REWARD, ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 
 Table = Sequence[Sequence[float]]
 BEATS = ((0, -1, 1), (1, 0, -1), (-1, 1, 0))  # rock, paper, scissors, from the first seat's side
@@ -39,7 +39,8 @@ class MatrixGame:
           second_payoffs: [R][C], payoff of the second seat; None makes the game zero-sum.
           rounds: turns of one episode.
         Raises:
-          EnvError: a table is not rectangular and finite, the two differ in shape, or a count is below 1.
+          EnvError: a table is not rectangular, or its numbers are no rewards; the two differ in shape; or a count is no
+            whole number of at least 1.
         """
         first = _table(env_id, "payoffs", payoffs)
         second = -first if second_payoffs is None else _table(env_id, "second_payoffs", second_payoffs)
@@ -47,8 +48,10 @@ class MatrixGame:
             raise EnvError(
                 f"{env_id}: payoffs are {list(first.shape)}, second_payoffs {list(second.shape)}; make them equal"
             )
-        if num_envs < 1 or rounds < 1:
-            raise EnvError(f"{env_id}: num_envs is {num_envs} and rounds {rounds}; both must be at least 1")
+        if num_envs < 1 or not is_whole(rounds) or rounds < 1:
+            raise EnvError(
+                f"{env_id}: num_envs is {num_envs} and rounds {rounds!r}; both must be whole numbers of at least 1"
+            )
         self._payoffs = np.stack([first, second], axis=-1)
         self._counts = np.array(first.shape, np.int64)
         num_actions = int(self._counts.max())
@@ -207,11 +210,10 @@ class RockPaperScissors(MatrixGame):
         Raises:
           EnvError: stakes are not three positive numbers.
         """
-        if len(stakes) != 3 or not all(np.isfinite(stake) and stake > 0 for stake in stakes):
-            raise EnvError(f"{env_id}: stakes are {stakes!r}; give three numbers above 0, for rock, paper and scissors")
+        worth = stakes_of(env_id, stakes, what="three numbers above 0, for rock, paper and scissors", count=3)
         # The winner's stake counts: the row's if the row wins, the column's if the column wins.
         payoffs = [
-            [sign * (stakes[row] if sign > 0 else stakes[column]) for column, sign in enumerate(signs)]
+            [sign * float(worth[row] if sign > 0 else worth[column]) for column, sign in enumerate(signs)]
             for row, signs in enumerate(BEATS)
         ]
         super().__init__(num_envs=num_envs, payoffs=payoffs, rounds=rounds, env_id=env_id)
@@ -235,8 +237,30 @@ def is_win_draw_loss(payoffs: NDArray[np.float32], teams: Sequence[int]) -> bool
         return False
     stake = float(np.abs(payoffs).max())
     sign = np.where(np.equal(teams, teams[0]), 1.0, -1.0)
-    alike = bool((payoffs == payoffs[..., :1] * sign).all())
+    alike = stake > 0.0 and bool((payoffs == payoffs[..., :1] * sign).all())
     return alike and bool(np.isin(payoffs, (-stake, 0.0, stake)).all())
+
+
+def is_whole(number: object) -> bool:
+    """True for a whole number; an option of a game may be anything."""
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def stakes_of(env_id: str, stakes: object, *, what: str, count: int) -> NDArray[np.float64]:
+    """Stakes as numbers.
+
+    Args:
+      what: should be given, for the message. count: how many.
+    Raises:
+      EnvError: they are no such numbers.
+    """
+    try:
+        worth = np.asarray(stakes, np.float64)
+    except (TypeError, ValueError):
+        worth = np.zeros(0)
+    if worth.shape != (count,) or not ((worth > 0) & (worth <= MAX_REWARD)).all():
+        raise EnvError(f"{env_id}: stakes are {stakes!r}; give {what}")
+    return worth
 
 
 def _table(env_id: str, name: str, values: Table) -> NDArray[np.float32]:
@@ -244,6 +268,9 @@ def _table(env_id: str, name: str, values: Table) -> NDArray[np.float32]:
         table = np.array(values, np.float32)
     except (TypeError, ValueError) as error:
         raise EnvError(f"{env_id}: {name} must be a rectangular table of numbers ({error})") from error
-    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
-        raise EnvError(f"{env_id}: {name} has shape {list(table.shape)}; give finite numbers [rows][columns]")
+    if table.ndim != 2 or table.size == 0 or not (np.abs(table) <= MAX_REWARD).all():  # false of NaN as well
+        raise EnvError(
+            f"{env_id}: {name} has shape {list(table.shape)}; give finite numbers [rows][columns] of at most "
+            f"{MAX_REWARD:g}"
+        )
     return table

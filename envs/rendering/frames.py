@@ -10,7 +10,8 @@ from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import BUILT_IN, make
 
 RENDER_MODES = ("rgb_array", "ansi")
-OTHERS = "openspiel:"
+DRAWN_AS_TEXT = "openspiel:"
+"""Ids of games that take no render mode: the adapter describes them."""
 
 
 @runtime_checkable
@@ -28,7 +29,7 @@ def make_shown(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     Raises:
       EnvError: see `make`.
     """
-    if config.id in BUILT_IN or config.id.startswith(OTHERS) or "render_mode" in config.kwargs:
+    if config.id in BUILT_IN or config.id.startswith(DRAWN_AS_TEXT) or "render_mode" in config.kwargs:
         return make(config, num_envs=num_envs)
     for mode in RENDER_MODES:
         with contextlib.suppress(EnvError):

@@ -116,8 +116,7 @@ class PokerRenderer:
 
     def _drawing(self, state: Hand, view: _View) -> Drawing:
         shapes: list[Shape] = [Rect(0, 0, WIDTH, 170, "#0f5132", radius=12)]
-        columns = [("first", view.own[0], 0), ("second", view.own[1], 1)]
-        for _, card, seat in columns:
+        for seat, card in enumerate(view.own):
             x = 70.0 + 260.0 * seat
             active = state.betting.seat == seat
             shapes += _card(x, 60, card, border=SEAT_COLOURS[1] if active else INK)

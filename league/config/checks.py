@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from envs.bots import is_own_bot, make_bot
-from envs.protocol import EnvError
+from envs.protocol import MAX_DEADLINE_S, EnvError
 from envs.registry import BUILT_IN, unknown_env
 from envs.workers.worker_env import MAX_WORKERS
 from league.config.deadlines import Deadlines, deadlines_of
@@ -37,13 +37,17 @@ if TYPE_CHECKING:
     from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
+MAX_HOSTS = 1 << 16
 MAX_PROBES_SHARE = 0.5
+MAX_SECONDS, MAX_CORE_SECONDS, MAX_STEPS = 1e10, 1e14, 1e15
+"""Of a budget: three centuries, on ten thousand cores, and what a thousand of them play in ten years."""
+MAX_SIZE = 1e9
+"""Of a limit on disk space, in GiB or MiB."""
 
 
 def section_problems(section: str, value: object) -> Iterator[str]:
     """Problems within one section whose values have the right types."""
-    for path in _non_finite(value, section):
-        yield f"{path}: must be a finite number"
+    yield from _unfit_numbers(value, section)
     check = _CHECKS.get(section)
     if check is not None:
         for problem in check(value):
@@ -55,8 +59,11 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     for problem in config.learner.problems_with(config.network.value_output):
         yield f"learner.{problem}"
     if config.learner.has_teacher != bool(config.teacher.source):
-        cost, source = config.learner.teacher_cost, config.teacher.source
-        yield f"teacher.source: {source!r} does not go with learner.teacher_cost {cost:g}; give both or neither"
+        source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)
+        yield (
+            f"teacher.source: {source!r} does not go with learner.teacher_cost {costs[0]:g} and teacher_cost_end "
+            f"{costs[1]:g}; give a teacher and a cost, or neither"
+        )
     if config.env.workers not in ("auto", 0):
         yield from _bots_that_copy(config.league)
     for problem in run_deadlines(config).problems():
@@ -94,18 +101,21 @@ def run_deadlines(config: RunConfig) -> Deadlines:
     )
 
 
-def _non_finite(value: object, path: str) -> Iterator[str]:
+def _unfit_numbers(value: object, path: str) -> Iterator[str]:
+    """Numbers that are not finite, and whole ones beyond 63 bits, but for those that an env takes as options."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield path
+        yield f"{path}: must be a finite number"
+    elif isinstance(value, int) and abs(value) >= 2**63 and path != "seed" and not path.startswith("env.kwargs"):
+        yield f"{path}: {value} must be less than 2**63"
     elif dataclasses.is_dataclass(value):
         for item in dataclasses.fields(value):
-            yield from _non_finite(getattr(value, item.name), f"{path}.{item.name}")
+            yield from _unfit_numbers(getattr(value, item.name), f"{path}.{item.name}")
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _non_finite(item, f"{path}.{key}")
+            yield from _unfit_numbers(item, f"{path}.{key}")
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _non_finite(item, f"{path}.{index}")
+            yield from _unfit_numbers(item, f"{path}.{index}")
 
 
 def _name_problems(name: str) -> Iterator[str]:
@@ -131,6 +141,13 @@ def _at_least(value: object, **minima: float) -> Iterator[str]:
             yield f"{name}: {found} must be at least {minimum:g}"
 
 
+def _at_most(value: object, **maxima: float) -> Iterator[str]:
+    for name, maximum in maxima.items():
+        found = getattr(value, name)
+        if found is not None and maximum < found < math.inf:
+            yield f"{name}: {found} must be at most {maximum:g}"
+
+
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1)
     if actors.num_envs > MAX_NUM_ENVS:
@@ -150,6 +167,13 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         snapshots_per_budget=0,
         snapshot_seconds=1,
     )
+    yield from _at_most(
+        runtime,
+        actor_hosts=MAX_HOSTS,
+        learner_hosts=MAX_HOSTS,
+        lease_deadline_s=MAX_DEADLINE_S,
+        progress_deadline_s=MAX_DEADLINE_S,
+    )
     if runtime.kind == "inprocess":
         if (runtime.actor_hosts, runtime.learner_hosts) != (1, 1):
             yield (
@@ -167,6 +191,7 @@ def _budget_problems(budget: BudgetConfig) -> Iterator[str]:
         limit = getattr(budget, item.name)
         if limit is not None and limit <= 0:
             yield f"{item.name}: {limit} must be greater than 0, or null for no limit"
+    yield from _at_most(budget, seconds=MAX_SECONDS, core_seconds=MAX_CORE_SECONDS, env_steps=MAX_STEPS)
 
 
 def _evaluation_problems(evaluation: EvaluationConfig) -> Iterator[str]:
@@ -180,6 +205,7 @@ def _probes_problems(probes: ProbesConfig) -> Iterator[str]:
     if not 0.0 < probes.max_share <= MAX_PROBES_SHARE:
         yield f"max_share: {probes.max_share} is not in (0, {MAX_PROBES_SHARE:g}]; set probes.kinds to [] for no probes"
     yield from _at_least(probes, deadline_s=1)
+    yield from _at_most(probes, deadline_s=MAX_DEADLINE_S)
 
 
 def _league_problems(league: LeagueConfig) -> Iterator[str]:
@@ -202,6 +228,7 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
 
 def _env_problems(env: EnvConfig) -> Iterator[str]:
     yield from _at_least(env, reset_deadline_s=0.1, step_deadline_s=0.1, worker_memory_mib=64)
+    yield from _at_most(env, reset_deadline_s=MAX_DEADLINE_S, step_deadline_s=MAX_DEADLINE_S)
     if env.workers != "auto" and not 0 <= env.workers <= MAX_WORKERS:
         yield f"workers: {env.workers} must be auto or in [0, {MAX_WORKERS}]"
     if ":" not in env.id and env.id not in BUILT_IN:
@@ -240,6 +267,7 @@ def _retention_problems(retention: RetentionConfig) -> Iterator[str]:
     for name in ("metrics_mib", "spool_mib"):
         if getattr(retention, name) < 0.1:
             yield f"{name}: {getattr(retention, name)} must be at least 0.1"
+    yield from _at_most(retention, snapshots_gib=MAX_SIZE, metrics_mib=MAX_SIZE, spool_mib=MAX_SIZE)
     if retention.floor_gib != "auto" and retention.floor_gib < 0.0:
         yield f"floor_gib: {retention.floor_gib} must be auto or at least 0"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import yaml
 
+from league.config.dotted_keys import value_at
 from league.config.run_config import RunConfig, config_plain, dump_config, paths_that_differ
 from league.config.yaml import FastLoader, parse_yaml
 
@@ -53,13 +54,7 @@ def chosen_in(text: str) -> dict[str, tuple[object, str]]:
     """
     reasons = reasons_in(text)
     plain = parse_yaml(text, source=SOURCE) if reasons else None
-    return {key: (_value(plain, key), reason) for key, reason in reasons.items()}
-
-
-def _value(plain: object, key: str) -> object:
-    for part in key.split("."):
-        plain = plain[int(part)] if isinstance(plain, list) else plain[part] if isinstance(plain, dict) else None
-    return plain
+    return {key: (value_at(plain, key)[1], reason) for key, reason in reasons.items()}
 
 
 def recommented(config: RunConfig, text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from league.config.dotted_keys import is_place
 from league.config.yaml import parse_yaml
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.errors import ConfigError
@@ -233,7 +234,7 @@ def apply_override(plain: dict[str, object], override: str) -> str | None:
     last = parts[-1]
     if isinstance(target, dict):
         target[last] = value
-    elif isinstance(target, list) and last.isdigit() and int(last) < len(target):
+    elif isinstance(target, list) and is_place(last) and int(last) < len(target):
         target[int(last)] = value
     else:
         return f"-s {dotted}: there is no place {last!r} in that list; set the whole list instead"
@@ -246,6 +247,6 @@ def json_schema(record: type) -> dict[str, Any]:
 
 
 def _element(target: object, part: str) -> object:
-    if isinstance(target, list) and part.isdigit() and int(part) < len(target):
+    if isinstance(target, list) and is_place(part) and int(part) < len(target):
         return target[int(part)]
     return None

@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass
 import yaml
 
 from envs.protocol import EnvConfig
+from league.config.dotted_keys import generic_key
 from league.config.learner_options import CHOICES
 from league.config.problems import json_schema
 from league.config.run_config import RunConfig, dump_config
@@ -77,15 +78,15 @@ def explain(key: str) -> list[KeyEntry]:
     """The entry of one key, or all entries of a section.
 
     Args:
-      key: dotted; an index, as in `league.players[0].role`, stands for any element.
+      key: dotted; an index, as in `league.players[0].role` or `league.players.0.role`, stands for any element.
     Raises:
       LeagueError: no such key; the message names the nearest.
     """
-    wanted = re.sub(r"\[\d+\]", "[]", key.strip())
-    known = entries()
-    found = [entry for entry in known if entry.key == wanted or entry.key.startswith((f"{wanted}.", f"{wanted}[]"))]
-    if found:
-        return found
+    wanted, known = generic_key(key), entries()
+    for name in (wanted, wanted.removesuffix("[]")):  # elements of a list of numbers have no entries of their own
+        found = [entry for entry in known if entry.key == name or entry.key.startswith((f"{name}.", f"{name}[]"))]
+        if found:
+            return found
     names = [entry.key for entry in known]
     near = [name for name in names if name.endswith(f".{wanted}")]
     near += [name for name in names if name.rpartition(".")[2] == wanted.rpartition(".")[2] and name not in near]

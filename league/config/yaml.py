@@ -16,6 +16,8 @@ from league.errors import ConfigError
 
 MAX_CHARACTERS = 1 << 18
 MAX_DEPTH = 16
+ONE_LINE = MAX_CHARACTERS
+"""Width of the text that is written: a value stays in the line of its key, behind which its reason may stand."""
 MAX_VALUES = 20_000
 """Limit of values after every alias is written out, so that a few lines cannot grow into gigabytes."""
 
@@ -80,7 +82,7 @@ for _tag, _pattern, _starts in _PLAIN_VALUES:
 
 def yaml_text(plain: object) -> str:
     """Plain values as YAML, which `parse_yaml` reads back equal."""
-    text: str = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=ONE_LINE)
     return text
 
 

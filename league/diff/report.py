@@ -150,7 +150,7 @@ def _quantity(
 def _verdict(strength: Quantity, strengths: Strengths, paths: Sequence[tuple[str, ...]]) -> str:
     found, unit = strength.difference, strength.unit
     stronger = "right" if found.value > 0.0 else "left"
-    amount = f"The {stronger} side is {abs(found.value):.4g} {unit} stronger"
+    amount = f"The {stronger} side is {abs(found.value):.4g} {unit} stronger" if found.value else "Both are as strong"
     if found.method == "none":
         error = strengths.errors[paths[1][0]]
         games = f"{amount} ({found.value:+.0f} ± {error:.0f} by its games alone)" if unit == "Elo" else amount

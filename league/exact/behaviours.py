@@ -78,7 +78,7 @@ def weighed(policy: PolicyFunction | Mixture) -> tuple[Array, list[PolicyFunctio
     """Weights [M] that sum to 1, and members."""
     mixture: Mixture = [(1.0, policy)] if callable(policy) else policy
     weights = np.array([weight for weight, _ in mixture], np.float64)
-    if not len(weights) or (weights < 0).any() or weights.sum() <= 0:
+    if not len(weights) or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:  # NaN is none of these
         raise ValueError(f"a mixture needs members of positive weight, got {weights.tolist()}")
     return weights / weights.sum(), [member for _, member in mixture]
 

@@ -39,6 +39,7 @@ class SequenceForm:
         self._last = _sequence(endings.info_state, endings.action, num_actions)
         self._worth = endings.chance[:, None] * endings.returns
         self._levels = levels_of(states)
+        self._levels += [[]] * (self.num_seats - len(self._levels))  # of seats that never act
 
     @property
     def is_zero_sum(self) -> bool:

@@ -90,11 +90,11 @@ def compared(module: StepModule, reference: Run, run: Run, spec: EnvSpec) -> Par
 
 
 def _difference(wanted: Sequence[tuple[Tensor, ...]], given: Sequence[tuple[Tensor, ...]]) -> float:
-    """Largest |given - wanted| / max(1, |wanted|); infinite where a shape or a number that is not finite differs."""
+    """Largest |given - wanted| / max(1, |wanted|); infinite where a shape differs, or a number is not finite."""
     worst = 0.0
     for one, other in zip(wanted, given, strict=True):
         for want, have in zip(one, other, strict=True):
-            if want.shape != have.shape or not torch.isfinite(have).all():
+            if want.shape != have.shape or not (torch.isfinite(have).all() and torch.isfinite(want).all()):
                 return float("inf")
             if want.numel():
                 worst = max(worst, float(((have - want).abs() / want.abs().clamp(min=1.0)).max()))

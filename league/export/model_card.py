@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,8 +66,6 @@ def _header(manifest: PackageManifest, strength: Strength) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    import json
-
     return json.dumps(text)
 
 

@@ -91,7 +91,7 @@ class LoadedPolicy:
           The action as the environment takes it: the number of the action, an int array of its parts, a float array
           within the bounds of a box, or a dict or tuple of these.
         Raises:
-          ObservationMismatch: the observation or mask does not fit the game.
+          ObservationMismatch: the observation or mask does not fit the game, or what the network answers is no number.
         """
         number = seat_number(obs, self.spec, seat)
         named = None if seat is None else number
@@ -169,6 +169,11 @@ class LoadedPolicy:
         fields = {name: torch.from_numpy(field) for name, field in batch_of_one(obs, self.spec, seat=seat).items()}
         legal = mask_of_one(mask, obs, self.spec, seat=seat)
         output = self._network.step(fields, core=core, action_mask=None if legal is None else torch.from_numpy(legal))
+        if not torch.isfinite(output.logits).all():
+            raise ObservationMismatch(
+                f"{self.name} answers what is no number: the observation is too large for it, or its weights have grown"
+                " beyond bounds."
+            )
         return output.logits, output.core
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import SEAT_GROUP, ArraySpec, EnvSpec
+from envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec
 from league.errors import LeagueError
 
 MASK_FIELD = "action_mask"
@@ -54,7 +54,8 @@ def batch_of_one(observation: Observation, spec: EnvSpec, *, seat: int | None = 
       spec: of the game that the policy was trained on.
       seat: that observes it, see `seat_number`.
     Raises:
-      ObservationMismatch: a field is missing or unknown, or does not have the shape or the values of its spec.
+      ObservationMismatch: a field is missing or unknown, does not have the shape or the values of its spec, or holds a
+        number that is not finite.
     """
     if spec.user_format is None:
         return _fields(observation, spec)
@@ -88,7 +89,10 @@ def _fields(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[np.gen
             f"the observation has the fields {', '.join(given) or 'none'}, the policy was trained on"
             f" {', '.join(wanted)} of {spec.env_id}."
         )
-    return {name: _field(name, given[name], field, spec.env_id) for name, field in wanted.items()}
+    fields = {name: _field(name, given[name], field, spec.env_id) for name, field in wanted.items()}
+    for name, field in fields.items():
+        _require_finite(name, field, fields.get(name + MASK_ENDING), given[name], spec.env_id)
+    return fields
 
 
 def mask_of_one(
@@ -140,13 +144,32 @@ def _field(name: str, value: Observation, field: ArraySpec, env_id: str) -> NDAr
     if given.dtype.kind not in "biuf":
         raise ObservationMismatch(f"the observation {name!r} is {given.dtype}, numbers ({field.dtype}) are needed.")
     wanted = np.dtype(field.dtype)
-    cast = np.ascontiguousarray(given, wanted)
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is refused below
+        cast = np.ascontiguousarray(given, wanted)
     if wanted.kind in "biu" and not np.array_equal(cast, given):
         raise ObservationMismatch(
             f"the observation {name!r} holds values that {field.dtype} cannot, such as"
             f" {given[cast != given].reshape(-1)[0]}: it is not what {env_id} shows."
         )
     return cast[None]
+
+
+def _require_finite(
+    name: str, field: NDArray[np.generic], present: NDArray[np.generic] | None, value: Observation, env_id: str
+) -> None:
+    """Refuse a field [1, ...] with a number that is not finite, but for absent members of a set.
+
+    present: bool [1, E], of the members of a set. value: the field as it was given.
+    """
+    bad = ~np.isfinite(field[0])
+    if present is not None and present.shape[1:] == bad.shape[:1]:
+        bad[~present[0].astype(np.bool_)] = False
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0].tolist())
+        raise ObservationMismatch(
+            f"the observation {name!r} is {np.asarray(value)[place]} at {list(place)}, which is no finite number of"
+            f" {field.dtype}: it is not what {env_id} shows."
+        )
 
 
 def within_bounds(spec: EnvSpec, actions: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import yaml
-
 from envs.conformance import STEPS, Finding, check_env
 from envs.protocol import EnvConfig
 from league.config.auto.resolve import resolve
 from league.config.run_config import BudgetConfig
-from league.errors import LeagueError
+from league.config.yaml import parse_yaml
+from league.errors import ConfigError, LeagueError
 from league.json_report import JsonReport
 from league.reports.env_play import Measures, measure
 from league.runtime.task_thread import watched
@@ -79,12 +78,9 @@ def check_environment(
     kwargs = {}
     for option in options:
         name, equals, value = option.partition("=")
-        if not equals:
+        if not equals or not name:
             raise LeagueError(f"{option!r} is not NAME=VALUE.")
-        try:
-            kwargs[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise LeagueError(f"{option!r}: the value is no YAML; put it in quotes if it is text.") from error
+        kwargs[name] = parse_yaml(value, source=option)
     config = EnvConfig(env_id, kwargs, teams=_teams(teams))
     findings: list[Finding] = []
     measures: list[Measures] = []
@@ -123,8 +119,8 @@ def _teams(text: str) -> tuple[tuple[str, ...], ...]:
       LeagueError: it is something else.
     """
     try:
-        teams = yaml.safe_load(text)
-    except yaml.YAMLError:
+        teams = parse_yaml(text, source="--teams")
+    except ConfigError:
         teams = None
     if not isinstance(teams, list) or not all(isinstance(team, list) and team for team in teams):
         raise LeagueError(f'--teams: {text!r} is no list of lists of seats; write it as "[[red_*], [blue_*]]".')

@@ -10,6 +10,7 @@ from pathlib import Path
 from envs.protocol import EnvConfig
 from league.config.auto.resolve import resolve
 from league.config.commented import reasons_in
+from league.config.dotted_keys import dotted_key, generic_key, value_at
 from league.config.loading import parse_config
 from league.config.reference import KeyEntry, explain
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
@@ -55,13 +56,13 @@ def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None
 
     Args:
       source: a run folder, a YAML file, or the id of an env.
-      key: dotted, of a setting or a whole section; a number stands for the place in a list.
+      key: dotted, of a setting or a whole section; a number, also in brackets, stands for the place in a list.
       limit: budget where the configuration has none.
     Raises:
       LeagueError: there is no such key; the sentence names the nearest.
       EnvError: the game cannot be made.
     """
-    known = explain(key.replace("[", ".").replace("]", "") if "[" in key else _generic(key))
+    known, key = explain(key), dotted_key(key)
     if RunFolder(source).config_path.is_file():
         text = RunFolder.open(source).read_config()
         config, reasons = parse_config(text, source=str(source)), reasons_in(text)
@@ -70,10 +71,10 @@ def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None
         found = resolve(str(source), limit=limit)
         config, reasons, given = found.config, found.reasons, found.given
     plain = config_plain(config)
-    rows = tuple(_rows(key.strip(), _value(plain, key.strip()), known, reasons, given))
-    if not rows:
+    is_there, value = value_at(plain, key)
+    if not is_there:
         raise LeagueError(f"{source} has no {key}.")
-    return Explanation(rows)
+    return Explanation(tuple(_rows(key, value, known, reasons, given)))
 
 
 def _rows(
@@ -81,17 +82,17 @@ def _rows(
 ) -> Iterator[SettingRow]:
     """One row for each setting under a key. A list that was chosen as a whole is one setting, and so are its parts."""
     meanings = {entry.key: entry.meaning for entry in known}
-    if isinstance(value, Mapping) and key not in reasons:
+    if isinstance(value, Mapping) and value and key not in reasons:
         for name, item in value.items():
             yield from _rows(f"{key}.{name}", item, known, reasons, given)
         return
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         if key in reasons:
-            yield SettingRow(key, value, f"auto: {reasons[key]}", meanings.get(_generic(key), ""))
+            yield SettingRow(key, value, f"auto: {reasons[key]}", meanings.get(generic_key(key), ""))
         for place, item in enumerate(value):
             yield from _rows(f"{key}.{place}", item, known, reasons, given)
         return
-    yield SettingRow(key, value, _origin(key, reasons, given), meanings.get(_generic(key), ""))
+    yield SettingRow(key, value, _origin(key, reasons, given), meanings.get(generic_key(key), ""))
 
 
 def _origin(key: str, reasons: Mapping[str, str], given: frozenset[str]) -> str:
@@ -109,25 +110,6 @@ def _covers(given: frozenset[str], key: str) -> bool:
     """True if a key, or a section that holds it, is among the given ones."""
     parts = key.split(".")
     return any(".".join(parts[: depth + 1]) in given for depth in range(len(parts)))
-
-
-def _generic(key: str) -> str:
-    """The key as the reference has it: league.players[].role for league.players.0.role."""
-    generic = ""
-    for part in key.strip().split("."):
-        generic += "[]" if part.isdigit() else f".{part}" if generic else part
-    return generic
-
-
-def _value(plain: object, key: str) -> object:
-    for part in key.split("."):
-        if isinstance(plain, Mapping):
-            plain = plain.get(part)
-        elif isinstance(plain, list) and part.isdigit() and int(part) < len(plain):
-            plain = plain[int(part)]
-        else:
-            return None
-    return plain
 
 
 def _unlike_default(config: RunConfig) -> frozenset[str]:

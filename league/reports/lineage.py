@@ -76,7 +76,8 @@ class LineageReport:
         known = {descent.snapshot for descent in self.lineage.descents}
         for descent in self.lineage.descents:
             colour = _COLOURS[min(roles.index(descent.role), len(_COLOURS) - 1)]
-            label = f"{descent.snapshot}\\n{descent.trained_steps:,} steps, {descent.reason}"
+            reason = descent.reason.replace("\\", "\\\\").replace('"', '\\"')
+            label = f"{descent.snapshot}\\n{descent.trained_steps:,} steps, {reason}"
             yield f'  "{descent.snapshot}" [style=filled, fillcolor={colour}, label="{label}"];'
             if descent.parent is not None:
                 changes = "\\n".join(_change(*change) for change in descent.changes)

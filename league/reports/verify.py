@@ -110,7 +110,7 @@ def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
 def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
     store = LocalSnapshotStore(folder.snapshots_path)
     present = set(store.digests())
-    missing = {info.snapshot_id for info in state.snapshots.values() if info.digest not in present}
+    missing = [info.snapshot_id for info in state.snapshots.values() if info.digest not in present]
     for name in missing:
         if state.is_present(name):
             yield f"snapshot {name} is in the journal and not in the store"

@@ -97,21 +97,23 @@ def check_space(space: Space, *, source: str, overrides: tuple[str, ...]) -> Non
     Args:
       source: configuration file, or the id of an env. overrides: of the command.
     Raises:
-      ConfigError: with every problem of one end of the space.
+      ConfigError: with every problem of one end of the ranges, or of one of the choices.
     """
     path = Path(source)
     text = path.read_text(encoding="utf-8") if path.is_file() else json.dumps({"env": {"id": source}})
-    ends = []
-    for at_end in (False, True):
-        values: dict[str, object] = {}
-        for key, found in space.items():
-            if isinstance(found, Range):
-                values[key] = found.high if at_end else found.low
-            else:
-                values[key] = found.values[-1 if at_end else 0]
-        ends.append(overrides_of(values))
-    for end in ends:
-        folder = path.parent if path.is_file() else None
-        plain, problems = plain_config(text, source=source, overrides=(*overrides, *end), folder=folder)
+    folder = path.parent if path.is_file() else None
+    most = max((len(found.values) for found in space.values() if isinstance(found, Choices)), default=2)
+    for number in range(max(most, 2)):
+        values = {key: _example(found, number) for key, found in space.items()}
+        plain, problems = plain_config(
+            text, source=source, overrides=(*overrides, *overrides_of(values)), folder=folder
+        )
         given, _ = without_auto(plain, KNOWN.types)
         config_of(given, problems, source=source)
+
+
+def _example(found: Range | Choices, number: int) -> object:
+    """A value of a dimension: the low end, then the high one; or the choice of that number, at most the last."""
+    if isinstance(found, Range):
+        return found.high if number else found.low
+    return found.values[min(number, len(found.values) - 1)]

@@ -77,10 +77,11 @@ class Study:
         """A trial that a killed sweep has left, else a new one; None where there are `num_trials`."""
         with self._lock:
             if self._left:
-                return self._left.pop(0)
-            if len(self._study.get_trials(deepcopy=False)) >= num_trials:
+                trial = self._left.pop(0)  # its values stay; one that was killed among them gets the others
+            elif len(self._study.get_trials(deepcopy=False)) >= num_trials:
                 return None
-            trial = self._study.ask()
+            else:
+                trial = self._study.ask()
             for key, found in self._space.items():
                 self._suggest(trial, key, found)
             return trial

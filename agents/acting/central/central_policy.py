@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.acting.central.inference_host import InferenceHost, Part, Request
 from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.acting.policy import ActInputs, ActOutputs
+from agents.acting.policy import ActInputs, ActOutputs, require_finite
 from agents.nets.network import Network
 from agents.weights import Weights
 from envs.protocol import EnvSpec
@@ -90,7 +90,7 @@ class CentralPolicy:
         self.version = weights.version
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        """One request; `version` is then that of the weights that decided. Raises InferenceLost."""
+        """One request; `version` is then that of the weights that decided. Raises InferenceLost, NotFiniteError."""
         assert self._weights is not None, "a policy without weights"
         shared, turn, slots = self._client.rows, inputs.turn, inputs.slots
         count = len(slots)
@@ -112,9 +112,10 @@ class CentralPolicy:
         self._client.decide(self._name, self._weights, count=count, table=table)
         self.version = int(shared.versions[0])
         by_sub_action = shared.sub_action_log_probs
-        return ActOutputs(
+        outputs = ActOutputs(
             actions=shared.actions[:count].copy(),
             log_probs=shared.log_probs[:count].copy(),
             core=shared.core[:count].copy() if core_size else inputs.core,
             sub_action_log_probs=None if by_sub_action is None else by_sub_action[:count].copy(),
         )
+        return require_finite(outputs, inputs)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+MAX_COST = 1e6
+"""Largest weight of a term of the loss."""
+
+MAX_EPOCHS = 1000
+"""Most optimizer steps on one batch."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,14 @@ class ActorCriticConfig:
         found = []
         if not 0 <= self.lambda_ <= 1:
             found.append(f"lambda_: {self.lambda_} is not in [0, 1]")
+        for name in ("value_cost", "upgo_cost", "magnet_cost"):
+            cost = getattr(self, name)
+            if cost < 0 or MAX_COST < cost < math.inf:  # that it is finite is looked at elsewhere
+                found.append(f"{name}: {cost} must be at least 0 and at most {MAX_COST:g}")
+        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
+            clip = getattr(self, name)
+            if clip is not None and clip <= 0:
+                found.append(f"{name}: {clip} must be greater than 0, or null for no clip")
         sub_actions = sorted(part for group in self.action_groups for part in group)
         if sub_actions != list(range(len(sub_actions))) or not all(self.action_groups):
             found.append(
@@ -86,7 +101,10 @@ class PPOConfig(ActorCriticConfig):
 
     def problems(self) -> list[str]:
         """As in the base."""
-        return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
+        found = [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
+        if self.clip_value is not None and self.clip_value <= 0:
+            found.append(f"clip_value: {self.clip_value} must be greater than 0, or null for no clip")
+        return found
 
 
 @dataclass(frozen=True)
@@ -118,6 +136,6 @@ def _surrogate_problems(clip_ratio: float, epochs: int) -> list[str]:
     found = []
     if clip_ratio <= 0:
         found.append(f"clip_ratio: {clip_ratio} must be greater than 0")
-    if epochs < 1:
-        found.append(f"epochs: {epochs} must be at least 1")
+    if not 1 <= epochs <= MAX_EPOCHS:
+        found.append(f"epochs: {epochs} must be at least 1 and at most {MAX_EPOCHS}")
     return found

@@ -23,7 +23,9 @@ class AdamConfig:
 
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""
-        found = [*_positive(eps=self.eps), *_not_negative(weight_decay=self.weight_decay)]
+        found = [*_positive(eps=self.eps)]
+        if self.weight_decay < 0.0 or self.weight_decay > 1.0:
+            found.append(f"weight_decay: {self.weight_decay} must lie in [0, 1]")
         if not all(0.0 <= beta < 1.0 for beta in self.betas):
             found.append(f"betas: {list(self.betas)} must lie in [0, 1)")
         return found
@@ -61,9 +63,3 @@ def _positive(**values: float) -> Iterator[str]:
     for name, value in values.items():
         if value <= 0.0:
             yield f"{name}: {value} must be greater than 0"
-
-
-def _not_negative(**values: float) -> Iterator[str]:
-    for name, value in values.items():
-        if value < 0.0:
-            yield f"{name}: {value} must not be negative"

@@ -123,12 +123,13 @@ def sample_categorical(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor
       uniforms: float32 [...] in [0, 1); equal uniforms give equal actions.
     Returns:
       Actions int64 [...] and their log-probabilities float32 [...]. An illegal action is never drawn: the distribution
-      function does not rise at it.
+      function does not rise at it. Of a row with NaN the log-probability is NaN.
     """
     log_probs = by_action(logits)
     if len(log_probs) > _FEWER_ACTIONS:
         rising = torch.softmax(log_probs.t(), 1).cumsum_(1)
         actions = torch.searchsorted(rising, uniforms.reshape(-1, 1) * rising[:, -1:], right=True).t()
+        actions.clamp_(max=len(log_probs) - 1)  # of a row with NaN it is one more than there are
     else:
         rising = torch.softmax(log_probs, 0).cumsum_(0)
         actions = (rising <= uniforms.reshape(-1) * rising[-1]).sum(0, keepdim=True)

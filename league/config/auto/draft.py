@@ -10,6 +10,7 @@ from agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from agents.learner.config import DEFAULT_ALGORITHM
 from envs.protocol import EnvConfig
 from league.config.auto.situation import Situation
+from league.config.dotted_keys import is_place, value_at
 from league.config.run_config import RunConfig, config_plain
 
 AUTO = "auto"
@@ -60,17 +61,17 @@ class Draft:
 
     def has(self, key: str) -> bool:
         """True if a value was given or chosen."""
-        return _found(self._plain, key)[0]
+        return value_at(self._plain, key)[0]
 
     def value(self, key: str) -> object:
         """The value as it stands: given, chosen, or the default of its record; None for an unknown key."""
-        has, value = _found(self._plain, key)
-        return value if has else _found(self._defaults, key)[1]
+        has, value = value_at(self._plain, key)
+        return value if has else value_at(self._defaults, key)[1]
 
     def number(self, key: str) -> float:
         """The value of a key that holds a number; its default where something else is given, which is refused later."""
         for source in (self._plain, self._defaults):
-            value = _found(source, key)[1]
+            value = value_at(source, key)[1]
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
         return 0.0
@@ -81,12 +82,12 @@ class Draft:
 
     def groups(self) -> list[Mapping[str, object]]:
         """The groups of players as given or chosen; empty where a preset makes them."""
-        value = _found(self._plain, "league.players")[1]
+        value = value_at(self._plain, "league.players")[1]
         return [group for group in value if isinstance(group, Mapping)] if isinstance(value, list) else []
 
     def algorithm_takes(self, kind: str) -> bool:
         """True if a registered algorithm has every option that is given."""
-        record, given = ALGORITHM_OPTIONS.get(kind), _found(self._plain, ALGORITHM)[1]
+        record, given = ALGORITHM_OPTIONS.get(kind), value_at(self._plain, ALGORITHM)[1]
         names = set(given) - {"kind"} if isinstance(given, Mapping) else set()
         return record is not None and names <= set(record.__dataclass_fields__)
 
@@ -134,9 +135,9 @@ def without_auto(plain: Mapping[str, object], known: Iterable[tuple[str, ...]]) 
 
     def is_open(item: object, path: tuple[str, ...], key: object) -> bool:
         here = (*path, str(key))
-        generic = tuple("*" if part.isdigit() else part for part in here)
+        generic = tuple("*" if is_place(part) else part for part in here)
         dotted = ".".join(here)
-        if item != AUTO or generic not in paths or _found(defaults, dotted)[1] == AUTO:
+        if item != AUTO or generic not in paths or value_at(defaults, dotted)[1] == AUTO:
             return False
         found.append(dotted)
         return True
@@ -144,19 +145,6 @@ def without_auto(plain: Mapping[str, object], known: Iterable[tuple[str, ...]]) 
     given = kept(plain, ())
     assert isinstance(given, dict)
     return given, found
-
-
-def _found(plain: object, key: str) -> tuple[bool, object]:
-    """True if a key has a value, and the value. A section left empty has none of its keys."""
-    here = plain
-    for part in key.split("."):
-        if isinstance(here, Mapping) and part in here:
-            here = here[part]
-        elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
-            here = here[int(part)]
-        else:
-            return False, None
-    return True, here
 
 
 def _put(plain: dict[str, object], key: str, value: object) -> bool:
@@ -168,7 +156,7 @@ def _put(plain: dict[str, object], key: str, value: object) -> bool:
             if here.get(part) is None:
                 here[part] = {}
             here = here[part]
-        elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
+        elif isinstance(here, list) and is_place(part) and int(part) < len(here):
             here = here[int(part)]
         else:
             return False

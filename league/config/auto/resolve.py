@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
 from league.config.auto.teams import POLICIES, TEAMS, chosen_policies, chosen_teams
+from league.config.checks import section_problems
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
@@ -79,7 +81,7 @@ def resolve(
     admit(found.entry for found in outside_names(plain))
     given, open_keys = without_auto(plain, KNOWN.types)
     sections, found = validate(given, RunConfig, KNOWN)
-    if problems or found:
+    if problems or found or list(section_problems("budget", sections.get("budget", BudgetConfig()))):
         config_of(given, problems, source=source)  # raises, with what is wrong beside that
     env, budget = sections["env"], sections.get("budget", BudgetConfig())
     assert isinstance(env, EnvConfig) and isinstance(budget, BudgetConfig)
@@ -159,7 +161,7 @@ def _text_of(source: str) -> tuple[str, Path | None]:
     path = Path(source)
     is_file_name = path.suffix in (".yaml", ".yml") or path.is_file()
     if not is_file_name or path.suffix == ".py":  # a game whose function is missing, as the env says
-        return f"env: {{id: {source!r}}}", None
+        return json.dumps({"env": {"id": source}}, ensure_ascii=False), None
     try:
         return path.read_text(encoding="utf-8"), path.parent
     except (OSError, UnicodeDecodeError) as error:

@@ -172,8 +172,8 @@ def _share(count: int) -> str:
 
 
 def _rounded(steps: float) -> int:
-    """A whole number of two digits."""
-    return max(int(float(f"{steps:.2g}")), 2)
+    """A whole number of two digits, that is counted in 63 bits."""
+    return max(int(min(float(f"{steps:.2g}"), 4e18)), 2)
 
 
 def _short(value: float) -> float:

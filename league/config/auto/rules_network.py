@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from agents.nets.config import MIN_DEVIATION
 from envs.facts.game_facts import LARGE_INPUT
 from envs.facts.number_sizes import NumberSize
 from envs.facts.pictures import PICTURE_RANK, picture_shape
@@ -91,7 +92,7 @@ def _moments(size: NumberSize) -> list[float]:
     if size.whole and largest <= LARGE_INPUT:
         return AS_IT_IS
     beside = 1.0 + abs(size.mean)
-    if size.deviation <= ROUNDING * largest:
+    if size.deviation <= max(ROUNDING * largest, MIN_DEVIATION):
         return [size.mean, float(f"{largest:.2g}")] if largest > LARGE_INPUT else AS_IT_IS
     if size.deviation >= SMALL_DEVIATION * beside or size.high - size.low >= SMALL_RANGE * beside:
         return AS_IT_IS

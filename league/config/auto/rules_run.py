@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from envs.protocol import MAX_DEADLINE_S
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import HORIZON_CORE_SECONDS, Situation
 from league.config.ray_address import AUTO, OWN
@@ -79,7 +80,7 @@ def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Far longer than a lease should take."""
     num_envs, steps = draft.whole("actors.num_envs"), draft.whole("league.lease_steps")
     expected = num_envs * (steps * situation.turn_s(num_envs) + situation.costs.make_s + situation.costs.reset_s)
-    deadline = max(DEADLINE_S, DEADLINE_FACTOR * expected)
+    deadline = min(max(DEADLINE_S, DEADLINE_FACTOR * expected), MAX_DEADLINE_S)
     reason = "far longer than a lease takes"
     yield AutoValue("runtime.lease_deadline_s", float(f"{deadline:.2g}"), reason)
 

@@ -42,11 +42,11 @@ def chosen_policies(env: EnvConfig, game: GameFacts) -> AutoValue | None:
     if not game.roles:
         return None
     names = game.spec.seat_names
-    policies = {
-        re.sub(r"[^A-Za-z0-9_-]", "_", names[group[0]])[:64]: tuple(names[seat] for seat in group)
-        for group in game.roles
-    }
-    if len(policies) < len(game.roles) or not _fits(replace(env, policies=policies)):
+    labels = [re.sub(r"[^A-Za-z0-9_-]", "_", names[group[0]])[:64] for group in game.roles]
+    if len(set(labels)) < len(labels):  # in letters of another script
+        labels = [f"seat-{group[0]}" for group in game.roles]
+    policies = {label: tuple(names[seat] for seat in group) for label, group in zip(labels, game.roles, strict=True)}
+    if not _fits(replace(env, policies=policies)):
         return None
     return AutoValue(POLICIES, {name: list(seats) for name, seats in policies.items()}, game.roles_differ)
 

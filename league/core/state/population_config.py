@@ -134,6 +134,8 @@ class MetaGameConfig:
 
 FACTORS = ("learning_rate", "entropy_cost", "discount")
 OWN_VALUES = ("pfsp_exponent", "self_play")
+MAX_HYPERPARAMETER = 1e6
+"""Largest factor or value: beyond it nothing is learnt."""
 
 
 def check_hyperparameter(name: str, value: float) -> None:
@@ -149,6 +151,7 @@ def check_hyperparameter(name: str, value: float) -> None:
     known = name in FACTORS + OWN_VALUES
     require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
     require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
+    require(value <= MAX_HYPERPARAMETER, f"{name} must be at most {MAX_HYPERPARAMETER:g}, not {value}")
     require(name != "self_play" or value <= 1.0, f"self_play is a probability, {value} is above 1")
 
 

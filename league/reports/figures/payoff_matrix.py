@@ -138,7 +138,8 @@ def cluster_order(profiles: Array) -> tuple[int, ...]:
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts the numbers in names by their value: main-0-s9 before main-0-s10."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name))
+    parts = re.split(r"([0-9]+)", name)  # numbers stand at the odd places
+    return tuple((int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts))
 
 
 def _check(state: LeagueState, who: str, seat: int | None) -> None:

@@ -119,7 +119,9 @@ def _lineage(run: RunFigures) -> Iterator[str]:
     nodes = run.lineage.nodes
     if not nodes:
         return
-    yield from ("## Lineage", "", *(f"The league was {sentence}." for sentence in run.lineage.past))
+    yield from ("## Lineage", "")
+    for sentence in run.lineage.past:
+        yield from (f"The league was {sentence}.", "")
     rows = (
         (node.snapshot, f"{node.trained_steps:,}", node.kind, node.parent or "", node.donor or "", node.reason)
         for node in nodes[-MAX_ROWS:]
@@ -148,7 +150,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int 
     """A table; its last `numbers` columns stand right. More rows than `MAX_ROWS` are counted and left out."""
     listed = list(rows)
     left = len(heads) - numbers
-    yield "| " + " | ".join(heads) + " |"
+    yield "| " + " | ".join(map(_escaped, heads)) + " |"
     yield "|" + "|".join("---" if place < left else "---:" for place in range(len(heads))) + "|"
     for row in listed[:MAX_ROWS]:
         yield "| " + " | ".join(_escaped(cell) for cell in row) + " |"

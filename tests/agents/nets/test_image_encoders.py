@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from agents.nets.config import NetworkConfig
+from agents.nets.image_encoders import BlockMeans
 from agents.nets.network import Network, build_network
 from envs.facts.pictures import has_channels_first, picture_shape
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
@@ -111,3 +112,35 @@ def test_pictures_of_large_floats_are_scaled_as_the_config_says(encoder: str) ->
     squashed = build_network(spec, replace(config, input_scaling="symlog"), seed=0)
     pixels = 255.0 * torch.rand(2, 6, 6, 1, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(squashed.step({"x": pixels}).values, plain.step({"x": pixels.log1p()}).values)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_means_over_blocks_are_means_whatever_the_type_holds(dtype: torch.dtype) -> None:
+    """Sums of small types overflow, and those of flags would be flags again."""
+    most = 1 if dtype == torch.bool else min(torch.iinfo(dtype).max, 30_000)
+    pictures = torch.full((1, 200, 130, 2), most).to(dtype)
+    pictures[:, :, 65:] = 0
+    means = BlockMeans(200, 130)(pictures).double()
+    expected = torch.nn.functional.avg_pool2d(
+        pictures.double().permute(0, 3, 1, 2), 3, ceil_mode=True, count_include_pad=False
+    )
+    torch.testing.assert_close(means, expected.permute(0, 2, 3, 1), rtol=1e-6, atol=0.0)
+
+
+@pytest.mark.parametrize("encoder", ["conv", "impala_resnet", "nature_cnn", "dict"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"channels": ()}, "channels is empty: give the widths of the convolutions over a picture, or encoder: mlp"),
+        ({"input_moments": {"screen": ((0.0, 2.0),) * 3}}, "the field 'screen' is a picture, which has none"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_settings_that_no_picture_has_are_refused(
+    encoder: str, changes: dict[str, object], message: str, dtype: str
+) -> None:
+    spec = EnvSpec(
+        "screens", 1, {"screen": ArraySpec((20, 20, 3), dtype)}, ActionSpec("categorical", num_actions=2), (0,), False
+    )
+    with pytest.raises(ValueError, match=message):
+        build_network(spec, NetworkConfig(encoder=encoder, **changes), seed=0)  # type: ignore[arg-type]

@@ -308,3 +308,19 @@ def test_an_unknown_builder_is_an_error_that_names_the_nearest(config: NetworkCo
 def test_impossible_numbers_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must"):
         NetworkConfig(**changes)
+
+
+@pytest.mark.parametrize(
+    ("head", "actions", "kind"),
+    [
+        ("box", ActionSpec("categorical", num_actions=3), "categorical"),
+        ("tanh_gaussian", ActionSpec("categorical", num_actions=3), "categorical"),
+        ("categorical", ActionSpec("box", shape=(2,)), "box"),
+        ("multi_categorical", ActionSpec("box", shape=(2,)), "box"),
+        ("autoregressive", ActionSpec("categorical", num_actions=3), "categorical"),
+    ],
+)
+def test_a_head_for_another_kind_of_action_is_refused(head: str, actions: ActionSpec, kind: str) -> None:
+    spec = EnvSpec("some", 1, {"seen": ArraySpec((4,), "float32")}, actions, (0,), has_mask=False)
+    with pytest.raises(ValueError, match=rf"head: {head} answers .* actions, the game takes {kind}; use head: auto"):
+        build_network(spec, NetworkConfig(head=head), seed=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from envs.adapters.as_pettingzoo import AecGame, ParallelGame, as_pettingzoo
 from envs.adapters.pettingzoo import AecEnv, ParallelEnv
 from envs.conformance import differs
 from envs.games.poker import PokerGame
+from envs.games.tic_tac_toe import TicTacToe
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import BUILT_IN, make
 
@@ -64,3 +66,19 @@ def test_the_end_of_a_game_does_not_show_the_next_one() -> None:
 def test_box_games_are_refused() -> None:
     with pytest.raises(EnvError, match="numbered actions"):
         as_pettingzoo(EnvConfig("gymnasium:Pendulum-v1"))
+
+
+class Nameless(TicTacToe):
+    """A game whose author has named no seats."""
+
+    def __init__(self, *, num_envs: int) -> None:
+        super().__init__(num_envs=num_envs)
+        self.spec = replace(self.spec, seat_names=())
+
+
+def test_seats_without_names_are_numbered() -> None:
+    env = as_pettingzoo(EnvConfig(f"{__name__}:Nameless"))
+    env.reset(seed=0)
+    assert env.agents == ["seat_0", "seat_1"]
+    env.step(4)
+    assert env.agent_selection == "seat_1"

@@ -44,6 +44,14 @@ def test_boxes_beyond_every_number_are_refused() -> None:
         action_code(spaces.Box(whole.min, whole.max, (1,), np.int64), env_id="x")
 
 
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(10**9), spaces.MultiDiscrete([10**9, 3]), spaces.Tuple([spaces.Discrete(10**9)])]
+)
+def test_more_choices_than_a_network_can_have_outputs_are_refused(space: spaces.Space[Any]) -> None:
+    with pytest.raises(EnvError, match=r"actions have 1,000,000,00\d choices, at most 1,048,576 are taken"):
+        action_code(space, env_id="many")
+
+
 @pytest.mark.parametrize("given", ["uint16", "uint32", "uint64"])
 def test_wide_unsigned_numbers_become_ones_that_can_be_learnt_from(given: str) -> None:
     (field,) = observation_fields(spaces.Box(0, 60_000, (2,), given), env_id="x")

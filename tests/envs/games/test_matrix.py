@@ -84,7 +84,11 @@ def test_repeated_play_shows_the_last_round_and_pays_each() -> None:
         ({"payoffs": [[1, 2], [3]]}, "rectangular"),
         ({"payoffs": [[float("nan")]]}, "finite"),
         ({"payoffs": [[1, 2]], "second_payoffs": [[1]]}, "make them equal"),
+        ({"payoffs": [[1e30]]}, "at most 1e\\+15"),
         ({"rounds": 0}, "at least 1"),
+        ({"rounds": float("nan")}, "rounds nan; both must be whole numbers of at least 1"),
+        ({"rounds": 2.5}, "rounds 2.5; both must be whole"),
+        ({"rounds": "many"}, "rounds 'many'; both must be whole"),
     ],
 )
 def test_a_bad_table_is_one_sentence(kwargs: dict[str, object], words: str) -> None:
@@ -92,6 +96,11 @@ def test_a_bad_table_is_one_sentence(kwargs: dict[str, object], words: str) -> N
         MatrixGame(num_envs=1, **kwargs)  # type: ignore[arg-type]
 
 
-def test_stakes_must_be_three_positive_numbers() -> None:
+@pytest.mark.parametrize("stakes", [(1, 2, 0), (1, 2), 5, ("a", "b", "c"), (1, 2, float("inf")), (1, 2, 1e30), None])
+def test_stakes_must_be_three_positive_numbers(stakes: object) -> None:
     with pytest.raises(EnvError, match="three numbers above 0"):
-        RockPaperScissors(num_envs=1, stakes=(1, 2, 0))
+        RockPaperScissors(num_envs=1, stakes=stakes)  # type: ignore[arg-type]
+
+
+def test_a_game_in_which_nothing_is_at_stake_has_no_winner() -> None:
+    assert not MatrixGame(num_envs=1, payoffs=[[0, 0], [0, 0]]).spec.win_draw_loss

@@ -115,6 +115,8 @@ def test_every_seat_sees_its_own_number() -> None:
     [
         (lambda: CyclicGame(num_envs=1, num_actions=4), "num_actions is 4; give an odd number"),
         (lambda: CyclicGame(num_envs=1, num_actions=3, stakes=(1.0, 0.0, 1.0)), "give 3 numbers above 0"),
+        (lambda: CyclicGame(num_envs=1, num_actions=3, stakes=("a", "b", "c")), "give 3 numbers above 0"),
+        (lambda: DiscGame(num_envs=1, points=3.5), "2 rings of 3.5 points; give at least 1 of 3"),
         (lambda: DiscGame(num_envs=1, points=2), "2 rings of 2 points; give at least 1 of 3"),
         (lambda: NormalFormGame(env_id="x", num_envs=1, payoffs=np.zeros((2, 3, 2), np.float32)), r"expected \[A\]"),
         (lambda: NormalFormGame(env_id="x", num_envs=1, payoffs=np.full((1, 1, 2), np.nan, np.float32)), "finite"),

@@ -33,6 +33,14 @@ def test_reasons_come_back_and_values_stay() -> None:
     assert "  hidden: [128, 128]  # auto: a list\n" in text
 
 
+def test_a_long_list_of_numbers_keeps_its_reason() -> None:
+    scales = tuple(0.0001 * number for number in range(1, 40))
+    wide = replace(config(), learner=replace(config().learner, reward_scales=scales))
+    text = dump_commented(wide, {"learner.reward_scales": "forty groups", "env.kwargs.text": "a long text"})
+    assert reasons_in(text) == {"learner.reward_scales": "forty groups", "env.kwargs.text": "a long text"}
+    assert parse_config(text, source="text") == wide
+
+
 def test_the_round_trip_is_equal() -> None:
     plain = RunConfig(env=EnvConfig("tic_tac_toe"))
     assert parse_config(dump_commented(plain, REASONS), source="text") == plain

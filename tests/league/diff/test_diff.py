@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from league.core.metagame.ratings import ELO_PER_LOGIT
-from league.diff.report import compare_runs
-from league.diff.strengths import MatchRow, _elos
+from league.diff.report import Quantity, _verdict, compare_runs
+from league.diff.seeds import difference
+from league.diff.strengths import MatchRow, Strengths, _elos
 from league.errors import LeagueError
 from league.eval.match_result import Interval
 from tests.league.commands import league
@@ -76,3 +77,9 @@ def test_elo_of_two_is_that_of_their_score() -> None:
     assert elos[0] == errors[0] == 0.0
     assert elos[1] == pytest.approx(ELO_PER_LOGIT * np.log(0.25 / 0.75), rel=0.01)
     assert errors[1] == pytest.approx(1.96 * ELO_PER_LOGIT / np.sqrt(1_000 * 0.75 * 0.25), rel=0.02)
+
+
+def test_sides_that_are_even_are_not_called_stronger() -> None:
+    strength = Quantity("strength", "Elo", (3.0, 5.0), (5.0, 3.0), difference((3.0, 5.0), (5.0, 3.0)))
+    said = _verdict(strength, Strengths("Elo", {}, {}, (), ()), (("a", "b"), ("c", "d")))
+    assert said.startswith("Both are as strong, with a 95 % interval of")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envs.decision_tree import InformationStates
+from envs.decision_tree import Endings, InformationStates
 from envs.protocol import EnvConfig
 from envs.registry import make
 from envs.search.known_tree import known_tree
@@ -84,3 +84,16 @@ def test_a_game_of_teams_has_no_sequence_form() -> None:
     assert game.plans([uniform]).shape == (1, 1 + 12 * 2)
     with pytest.raises(NoExactValue, match="each seat for itself"):
         small_game("team_rock_paper_scissors")
+
+
+def test_a_seat_that_never_acts_has_nothing_to_gain() -> None:
+    """One choice of the first seat, which takes 1 from the second or nothing."""
+    none = np.array([-1])
+    states = InformationStates(np.array([0]), {"seen": np.zeros((1, 1))}, np.ones((1, 2), np.bool_), none, none)
+    endings = Endings(
+        np.ones(2), np.array([[1.0, -1.0], [0.0, 0.0]]), np.array([[0, -1], [0, -1]]), np.array([[0, -1], [1, -1]])
+    )
+    form = SequenceForm(states, endings)
+    (plan,) = form.plans(np.full((1, 1, 2), 0.5))
+    assert form.best_reply(plan, 1)[0] == -0.5
+    assert form.nash_conv(plan) == 0.5

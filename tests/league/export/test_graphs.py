@@ -114,3 +114,8 @@ def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.onnx, "export", absent)
     with pytest.raises(LeagueError, match=r"install the extra `export`"):
         make_graphs(["onnx"], network, spec, member="x", stem="model")
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(np.nan, 0.0), (0.0, np.nan), (np.inf, np.inf), (-np.inf, 1.0)])
+def test_a_number_that_is_not_finite_never_passes_for_equal(wanted: float, given: float) -> None:
+    assert graphs._difference([(torch.tensor([wanted]),)], [(torch.tensor([given]),)]) == np.inf

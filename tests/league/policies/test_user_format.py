@@ -8,10 +8,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from envs.protocol import EnvConfig, EnvError
+from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvError, EnvSpec
 from envs.registry import make, spec_of
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.observation import ObservationMismatch, batch_of_one
@@ -105,3 +106,42 @@ def test_the_format_travels_with_the_spec_and_is_no_part_of_what_a_network_must_
     assert travelled.user_format == spec.user_format
     one, two = (batch_of_one((12, 4, 0), other) for other in (travelled, spec))
     assert all(np.array_equal(one[name], two[name]) for name in two)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            [0.0, np.nan, 0.0, 0.0],
+            r"the observation 'observation' is nan at \[1\], which is no finite",
+        ),
+        ([0.0, 0.0, 0.0, -np.inf], r"is -inf at \[3\]"),
+        ([1e300, 0.0, 0.0, 0.0], r"is 1e\+300 at \[0\], which is no finite number of float32"),
+    ],
+)
+def test_an_observation_that_is_no_number_is_named(numbers: list[float], message: str) -> None:
+    policy = policy_for("gymnasium:CartPole-v1")
+    with pytest.raises(ObservationMismatch, match=message):
+        policy.act(np.array(numbers))
+
+
+def test_absent_members_of_a_set_may_hold_anything() -> None:
+    fields = {"units": ArraySpec((2, 3), "float32"), "units_mask": ArraySpec((2,), "bool")}
+    spec = EnvSpec("sets", 1, fields, ActionSpec("categorical", num_actions=2), (0,), has_mask=False)
+    network = build_network(spec, NetworkConfig(encoder="entities", hidden=(4,), entity_size=8), seed=0)
+    policy = LoadedPolicy("fresh", network, weights_in(network), spec)
+    units = np.array([[1.0, 2.0, 3.0], [np.nan, np.inf, 0.0]], np.float32)
+    assert policy.act({"units": units, "units_mask": np.array([True, False])}) in (0, 1)
+    with pytest.raises(ObservationMismatch, match=r"'units' is nan at \[1, 0\]"):
+        policy.act({"units": units, "units_mask": np.array([True, True])})
+
+
+def test_weights_that_have_grown_beyond_bounds_choose_nothing() -> None:
+    spec = spec_of(EnvConfig("connect_four"))
+    network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1.0).mul_(1e30)
+    policy = LoadedPolicy("main-0-s3", network, weights_in(network), spec)
+    with pytest.raises(ObservationMismatch, match=r"main-0-s3 answers what is no number: .* its weights have grown"):
+        policy.act(np.zeros((2, 6, 7), np.bool_))

@@ -53,6 +53,15 @@ def test_json_and_dot_hold_every_snapshot_and_every_descent(tmp_path: Path) -> N
     assert dot.startswith("digraph") and dot.endswith("}")
 
 
+def test_a_reason_of_a_gate_of_ones_own_breaks_no_graph() -> None:
+    descent = LineageNode(
+        "main-0-s1", "main-0", "main_agent", 'is "good" \\ better', parent=None, kind="trained", donor=None, version=7,
+        trained_steps=900, hyperparameters=(), changes=(), opponent_mix=(),
+    )  # fmt: skip
+    dot = LineageReport("run", Lineage((descent,), (), ())).to_dot()
+    assert 'label="main-0-s1\\n900 steps, is \\"good\\" \\\\ better"' in dot
+
+
 def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
     descent = LineageNode(
         "main-0-s1", "main-0", "main_agent", "gate", parent=None, kind="trained", donor=None, version=7,

@@ -118,6 +118,12 @@ def test_progress_goes_up_to_all_of_it() -> None:
     assert told[-1][0] == 36_000.0
 
 
+def test_a_game_of_one_team_is_simulated_for_the_time_that_was_asked_for() -> None:
+    config = config_of(f"preset: self_play, {QUICK}", env="gymnasium:CartPole-v1")
+    report = simulate(config, 10.0, clock=itertools.count().__next__)
+    assert report.done_s == report.asked_s == 10.0
+
+
 def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("league.simulation.simulate.MAX_SNAPSHOTS", 20)
     report = simulated(f"preset: self_play, {QUICK}", hours=24.0)

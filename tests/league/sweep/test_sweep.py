@@ -14,6 +14,7 @@ from league.store.lock import RunLock
 from league.sweep.plan import SweepPlan
 from league.sweep.process_runner import ProcessRunner
 from league.sweep.space import check_space, overrides_of, read_space
+from league.sweep.study import Study
 from league.sweep.sweep import Sweep, open_sweep
 from league.sweep.sweep_report import SweepReport
 from league.sweep.trial_job import TrialJob, TrialResult
@@ -169,3 +170,23 @@ def test_rungs_that_are_too_short_are_refused() -> None:
     assert [plan.core_seconds_at(rung) for rung in range(4)] == pytest.approx([20 / 27, 20 / 9, 20 / 3, 20])
     with pytest.raises(LeagueError, match=r"0\.74 core-seconds"):
         plan.require_valid()
+
+
+def test_every_choice_is_looked_at_before_the_first_trial(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text("learner.learning_rate: [0.001, fast, 0.01]\nlearner.unroll_length: {low: 4, high: 16}\n")
+    with pytest.raises(ConfigError, match=r"learner\.learning_rate: 'fast' does not fit"):
+        check_space(read_space(path), source="tic_tac_toe", overrides=())
+
+
+def test_a_trial_that_was_killed_before_its_values_were_drawn_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(SPACE)
+    space, plan = read_space(path), SweepPlan(source="tic_tac_toe", space=SPACE, core_seconds=90.0)
+    first = Study(tmp_path / "study.journal", plan, space)
+    begun = first._study.ask()
+    rate = begun.suggest_float("learner.learning_rate", 1e-4, 1e-1, log=True)
+    left = Study(tmp_path / "study.journal", plan, space).next_trial(8)
+    assert left.number == begun.number
+    assert set(left.params) == set(space)
+    assert left.params["learner.learning_rate"] == rate

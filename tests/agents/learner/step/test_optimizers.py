@@ -133,7 +133,7 @@ def nothing(values: Tensor, layout: Layout) -> None:
         ({"kind": f"{THIS}:rows", "rate": 1}, "learner.optimizer.rate: unknown key"),
         ({"kind": "adam", "eps": 0}, "learner.optimizer.eps: 0.0 must be greater than 0"),
         ({"kind": "adam", "betas": [0.9, 1.0]}, "learner.optimizer.betas: [0.9, 1.0] must lie in [0, 1)"),
-        ({"kind": "adam", "weight_decay": -1}, "learner.optimizer.weight_decay: -1.0 must not be negative"),
+        ({"kind": "adam", "weight_decay": -1}, "learner.optimizer.weight_decay: -1.0 must lie in [0, 1]"),
         ({"kind": "rmsprop", "decay": 1.5}, "learner.optimizer.decay: 1.5 must lie in [0, 1)"),
     ],
 )

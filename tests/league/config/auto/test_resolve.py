@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,9 @@ def test_a_tuned_configuration_states_whatever_would_be_chosen_otherwise(name: s
     path = ROOT / "configs" / f"{name}.yaml"
     stated, found = config_plain(load_config(path)), config_plain(resolve(str(path)).config)
     assert set(paths_that_differ(stated, found)) <= MAY_BE_CHOSEN
+
+
+@pytest.mark.parametrize("name", ['it\'s "x"', "back\\slash", "spiel_ü🎲", "{a}"])
+def test_the_id_of_a_game_is_taken_as_it_is_written(name: str) -> None:
+    with pytest.raises(EnvError, match=re.escape(f"unknown env {name!r}")):
+        resolve(name)

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from envs.protocol import EnvConfig
+from envs.registry import spec_of
 from league.config.auto.resolve import resolve
 from league.config.auto.teams import chosen_policies, chosen_teams
 from league.config.run_config import BudgetConfig
@@ -91,3 +92,18 @@ def test_a_game_that_takes_no_groups_gets_none() -> None:
     assert (
         chosen_policies(EnvConfig("tic_tac_toe"), replace(game, spec=replace(game.spec, seat_names=("x", "o")))) is None
     )
+
+
+class InAnotherScript(RawRoles):
+    """Two seats whose names have no letter that the name of a group may have."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys("甲乙", 1), dict.fromkeys("甲乙", spaces.Discrete(2)), length=3)
+
+
+def test_roles_in_another_script_have_networks_of_their_own_too() -> None:
+    env = EnvConfig(f"{__name__}:InAnotherScript")
+    game = replace(board_game(), spec=spec_of(env), roles=((0,), (1,)), roles_differ="they are paid differently")
+    chosen = chosen_policies(env, game)
+    assert chosen is not None
+    assert chosen.value == {"seat-0": ["甲"], "seat-1": ["乙"]}

@@ -90,6 +90,7 @@ def test_each_order_holds_every_row_once_and_names_sort_by_their_numbers() -> No
     size = len(matrix.policies)
     assert all(sorted(order) == list(range(size)) for order in matrix.orders.values())
     assert sorted(["main-0-s10", "main-0-s9", "bot:a"], key=natural) == ["bot:a", "main-0-s9", "main-0-s10"]
+    assert sorted(["a2²1", "a10", "²"], key=natural) == ["a2²1", "a10", "²"]
 
 
 def test_rows_that_fare_alike_stand_together() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from league.reports.figures.comparison import Comparison, SettingValues
 from league.reports.figures.report import Report, read_report
 from league.reports.figures.report_csv import LONG, report_files, report_long
 from league.reports.figures.report_html import report_html
@@ -58,6 +59,20 @@ def test_a_bar_or_a_tag_in_a_name_breaks_no_table(report: Report) -> None:
     hostile = msgspec.structs.replace(report, runs=(msgspec.structs.replace(figures, ratings=ratings),))
     assert "| a\\|b&lt;script> |" in report_markdown(hostile)
     assert "<script>" not in report_html(hostile).partition('id="report-data">')[2].partition("</script>")[0]
+
+
+def test_a_bar_in_the_name_of_a_run_breaks_no_table_and_past_and_table_are_apart(report: Report) -> None:
+    (figures,) = report.runs
+    lineage = msgspec.structs.replace(figures.lineage, past=("taken back to event 7",))
+    settings = (SettingValues("seed", ("0", "1")),)
+    hostile = msgspec.structs.replace(
+        report,
+        runs=(msgspec.structs.replace(figures, lineage=lineage),),
+        comparison=Comparison(("a|b", "c"), settings, 1, ()),
+    )
+    text = report_markdown(hostile)
+    assert "| setting | a\\|b | c |" in text
+    assert "The league was taken back to event 7.\n\n| snapshot |" in text
 
 
 def test_csv_files_hold_a_row_for_each_number(run: Path, report: Report, tmp_path: Path) -> None:
