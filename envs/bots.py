@@ -202,7 +202,7 @@ class TacticalBot:
         legal = legal_actions(env, turn)[slots]
         if not slots.size:
             return np.zeros(0, np.int64)
-        at_once = max(1, COPIES // legal.shape[1])
+        at_once = max(1, COPIES // max(legal.shape[1], 1))  # a box has no numbers, which `copies` says
         for start in range(0, slots.size, at_once):
             group = slice(start, start + at_once)
             for better in _tactics(env, turn, slots[group], legal[group]):

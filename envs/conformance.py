@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +24,7 @@ from envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays by default
 OTHER_STEPS = 20  # turns of another seed that an env has behind it when it repeats its games
+MIN_STEPS = 20  # turns that a slow env is played at least
 MAX_KEPT_BYTES = 1 << 28  # of observations, which are compared later; with large images fewer turns are played
 
 
@@ -47,8 +49,10 @@ def check_env(
     num_envs: int = 4,
     steps: int = STEPS,
     seed: int = 0,
+    limit_s: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Finding]:
-    """Play `num_envs` games of `config` for `steps` turns at random.
+    """Play `num_envs` games of `config` for `steps` turns at random; of a slow env those of `limit_s` seconds.
 
     Returns: the faults, at most one per rule, then the facts. An env without faults can be trained on.
     """
@@ -59,7 +63,8 @@ def check_env(
         return [Finding("fault", "it can be made", str(error))]
     check = Check(env.spec)
     try:
-        first = _record(env, steps=steps, seed=seed, check=check)
+        until = clock() + limit_s
+        first = _record(env, steps=steps, seed=seed, check=check, is_late=lambda: clock() > until)
         _repeat(config, first, num_envs=num_envs, seed=seed, check=check)
         _refuse(env, check, seed=seed)
         _copy(env, check, seed=seed)
@@ -186,8 +191,8 @@ class Played:
     actions: list[NDArray[np.generic]]
 
 
-def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check) -> Played:
-    """Play at random, checking every turn and that rewards add up to returns."""
+def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, is_late: Callable[[], bool]) -> Played:
+    """Play at random, checking every turn and that rewards add up to returns; until it is late, once it is enough."""
     spec, bot = env.spec, RandomBot(seed=seed)
     turns, actions = [_kept(calls.reset(env, seed))], []
     collected = np.zeros((env.num_envs, spec.num_seats))
@@ -222,7 +227,7 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check) -> Played:
         lengths[ended] = 0
         going = ~ended[turn.env_index]
         collected[turn.env_index[going], turn.seat[going]] += turn.rewards[turn.env_index[going], turn.seat[going]]
-        if step == steps:
+        if step == steps or (step >= MIN_STEPS and is_late()):
             break
         actions.append(bot.act(env, turn, np.arange(turn.env_index.size)))
         check.num_steps += 1

@@ -209,6 +209,12 @@ class ParallelEnv(ExternalEnv):
         observations, rewards, terminations, truncations, infos = env.step(
             {self._agents[seat]: action for seat, action in answers}
         )
+        for seat, _ in answers:
+            agent = self._agents[seat]
+            if agent not in rewards and (
+                agent in env.agents or agent in terminations
+            ):  # one that is gone earns nothing
+                raise self._omission(game, agent, "reward", "give 0.0 where it earned nothing")
         for agent, reward in rewards.items():
             if reward != 0:  # also true of NaN, which the builder then refuses
                 self._builder.earn(game, self._seat_of[agent], reward)
@@ -231,9 +237,15 @@ class ParallelEnv(ExternalEnv):
         self, game: int, agents: Sequence[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
         for agent in sorted(agents, key=self._seat_of.__getitem__):
+            if agent not in observations:
+                raise self._omission(game, agent, "observation", "give one for everybody in `agents`")
             observation = observations[agent]
             mask = mask_of(observation, (infos or {}).get(agent)) if self.spec.has_mask else None
             self._builder.show(game, self._seat_of[agent], observation, mask)
+
+    def _omission(self, game: int, agent: str, what: str, advice: str) -> EnvError:
+        """The error of an agent that the env left out."""
+        return EnvError(f"{self.spec.env_id}, game {game}: agent {agent!r} is given no {what}; {advice}")
 
 
 class EmulatorEnv(ParallelEnv):

@@ -56,6 +56,7 @@ class GameStatistics:
         self._decisions: list[int] = []
         self._returns: list[NDArray[np.float64]] = []
         self._rewards: list[NDArray[np.float64]] = []
+        self._gaps: list[int] = []
         self._acting: list[float] = []
         self._most_at_once, self._fewest_at_once = 0, spec.num_seats
         self._truncated = 0
@@ -80,6 +81,7 @@ class GameStatistics:
         self._lengths = np.zeros(num_envs, np.int64)
         self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
         self._ways = np.zeros(num_envs)
+        self._unpaid = np.zeros(num_envs, np.int64)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
         self._roles.restart(num_envs=num_envs)
         self._past.restart()
@@ -130,8 +132,7 @@ class GameStatistics:
         going = ~turn.ended[turn.env_index]
         rows = turn.env_index[going], turn.seat[going]
         self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
-        if not self._returns and len(self._rewards) < MAX_REWARDS and self._fewest_at_once == self._spec.num_seats:
-            self._rewards.extend(turn.rewards[turn.rewards.any(axis=1)].astype(np.float64))
+        self._note_rewards(turn)
         for game in np.flatnonzero(turn.ended):
             self._turns.append(int(self._lengths[game]))
             self._decisions.extend(int(count) for count in self._own[game])
@@ -140,6 +141,7 @@ class GameStatistics:
             self._log_ways.append(float(self._ways[game]))
             self._last[game] = None  # all may see where a game starts
         self._lengths[turn.ended] = 0
+        self._unpaid[turn.ended] = 0
         self._own[turn.ended] = 0
         self._ways[turn.ended] = 0.0
 
@@ -187,11 +189,26 @@ class GameStatistics:
             costs=costs,
         )
 
+    def _note_rewards(self, turn: Turn) -> None:
+        """Keep the rewards of turns in which all seats act, until enough episodes have ended to tell more."""
+        self._unpaid += 1
+        paid = np.flatnonzero(turn.rewards.any(axis=1))
+        if self._lacks_episodes() and len(self._rewards) < MAX_REWARDS and self._fewest_at_once == self._spec.num_seats:
+            self._rewards.extend(turn.rewards[paid].astype(np.float64))
+            self._gaps.extend(self._unpaid[paid].tolist())
+        self._unpaid[paid] = 0
+
     def _teams(self, returns: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
-        """Groups of seats with one interest, by what was returned, or by rewards as long as no episode has ended."""
-        if len(returns):
-            return seats_with_one_interest(returns, self._turns)
-        return seats_paid_alike(np.array(self._rewards).reshape(-1, self._spec.num_seats))
+        """Groups of seats with one interest, by what was returned, or by rewards where few episodes have ended."""
+        found = seats_with_one_interest(returns, self._turns)
+        if found or not self._lacks_episodes():
+            return found
+        alike = seats_paid_alike(np.array(self._rewards).reshape(-1, self._spec.num_seats), self._gaps)
+        return tuple(group for group in alike if not np.ptp(returns[:, list(group)], axis=1).any())
+
+    def _lacks_episodes(self) -> bool:
+        """True while too few episodes have ended to tell by their returns who wants the same."""
+        return self.num_episodes < ENOUGH_EPISODES
 
     def _endings(self) -> float | None:
         """Estimated number of endings of one deal; None where no game has ended, or actions are not numbered."""

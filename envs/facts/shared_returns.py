@@ -35,11 +35,7 @@ def equal_seats(returns: NDArray[np.floating]) -> list[list[int]]:
     Args:
       returns: [G, S].
     """
-    groups: dict[bytes, list[int]] = {}
-    for seat, column in enumerate(returns.T if len(returns) else ()):
-        if np.ptp(column) > 0:
-            groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
-    return [group for group in groups.values() if len(group) > 1]
+    return [group for group in _equal_columns(returns) if np.ptp(returns[:, group[0]]) > 0]
 
 
 def seats_with_one_interest(returns: Array, turns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -67,16 +63,32 @@ def seats_with_one_interest(returns: Array, turns: Sequence[int]) -> tuple[tuple
     return tuple(map(tuple, sorted([*found, *(group for group in equal if not known.intersection(group))])))
 
 
-def seats_paid_alike(rewards: Array) -> tuple[tuple[int, ...], ...]:
-    """Groups of seats with equal rewards in every turn, for a game of which no episode has ended yet.
+def seats_paid_alike(rewards: Array, gaps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Groups of seats with equal rewards in every turn, for a game of which hardly an episode has ended yet.
+
+    What every turn costs, or every round, is paid by opponents as well: rewards must have several sizes, or come at
+    irregular times.
 
     Args:
       rewards: [R, S], of turns in which all seats act, those without any reward left out.
+      gaps: [R], turns of the same game since its reward before, or since it began.
     """
     if len(rewards) < MANY_REWARDS:
         return ()
-    groups = [group for group in equal_seats(rewards) if len(np.unique(rewards[:, group[0]])) >= ENOUGH_VALUES]
-    return tuple(map(tuple, groups))
+    is_irregular = len(set(gaps)) >= ENOUGH_VALUES
+    return tuple(
+        tuple(group)
+        for group in _equal_columns(rewards)
+        if len(values := np.unique(rewards[:, group[0]])) >= ENOUGH_VALUES or (is_irregular and values.any())
+    )
+
+
+def _equal_columns(values: NDArray[np.floating]) -> list[list[int]]:
+    """Groups of two columns or more with the same numbers; none without rows."""
+    groups: dict[bytes, list[int]] = {}
+    for seat, column in enumerate(values.T if len(values) else ()):
+        groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _is_evidence(returns: Array) -> bool:

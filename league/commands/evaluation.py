@@ -25,7 +25,13 @@ def evaluate(
             help="Comma-separated: auto, ema, last, best, mixture, average, exact, a player, a snapshot or a tag."
         ),
     ] = "auto,last",
-    bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
+    bots: Annotated[
+        str | None,
+        typer.Option(
+            help="Comma-separated; empty for none.",
+            show_default="random,tactical,mcts:25,mcts:100; random in a game of one team",
+        ),
+    ] = None,
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     greedy: Annotated[
@@ -49,7 +55,7 @@ def evaluate(
         report = evaluate_run(
             run,
             players=names_in(players),
-            bots=names_in(bots),
+            bots=None if bots is None else names_in(bots),
             games=games,
             seed=seed,
             greedy=greedy,

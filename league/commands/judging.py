@@ -88,6 +88,7 @@ def match(
     """Play contenders of any run against each other: seats paired, common openings, intervals."""
     from agents.torch_runtime import prepare_process
     from envs.protocol import EnvConfig
+    from league.config.plugin_names import absolute_game
     from league.contenders.finding import find_contenders, game_of, remarks_on, require_playable
     from league.eval.contest import ContestConditions, should_sample
     from league.tournament.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
@@ -96,7 +97,7 @@ def match(
     names, test = names_and_test(contenders, sprt)
     where = where_of(jobs, ray, allow_tokenless=allow_tokenless, alone=1)
     found = find_contenders(names, trust=trust)
-    game = game_of(found, env=None if env is None else EnvConfig(env))
+    game = game_of(found, env=None if env is None else EnvConfig(absolute_game(env, (Path.cwd(),))))
     require_playable(found, game)
     conditions = ContestConditions(seed, opening_plies, not should_sample(game.env) if greedy is None else greedy)
     with games_line() as progress:

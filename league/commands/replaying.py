@@ -149,11 +149,12 @@ def play(
 ) -> None:
     """Play against any policy; moves by number or name, with hints and take back."""
     from envs.protocol import EnvConfig
+    from league.config.plugin_names import absolute_game
     from league.play.opponents import open_session
     from league.play.terminal_play import play_in_terminal
     from league.replays.replay_file import write_replay
 
-    game = EnvConfig(env) if env else None
+    game = EnvConfig(absolute_game(env, (Path.cwd(),))) if env else None
     with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, trust=trust) as session:
         whole = play_in_terminal(session, input, sys.stdout, evaluation=evaluation, hints=hints)
         if whole and save is not None:

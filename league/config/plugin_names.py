@@ -85,12 +85,15 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
         del own
         prefix = BOT_PREFIX if kind in ("bot", "yardstick") and is_bot(text) else ""
         name = with_absolute_folder(text, starts) if kind == "yardstick" else text.removeprefix(prefix)
-        if kind == "env" and name.partition(":")[0] in ADAPTERS:
-            return text
-        return prefix + absolute(name, starts)
+        return absolute_game(name, starts) if kind == "env" else prefix + absolute(name, starts)
 
     for place, kind in PLACES.items():
         _visit(plain, place, kind, (), replace)
+
+
+def absolute_game(env_id: str, folders: Iterable[Path]) -> str:
+    """The id of a game, with the file that it names by its absolute path, so that it stands in any current folder."""
+    return env_id if env_id.partition(":")[0] in ADAPTERS else absolute(env_id, folders)
 
 
 def _is_imported(kind: str, name: str, text: str, options: object) -> bool:

@@ -9,6 +9,7 @@ or loses fast.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, Policy
+from envs.failures import FaultTolerant
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
@@ -27,6 +29,8 @@ from league.eval.match_result import MatchResult, merged, score_games
 from league.policies.observation import within_bounds
 from league.replays.recorder import Recorder
 from league.replays.recording import Recording
+
+logger = logging.getLogger(__name__)
 
 MAX_BATCH = 512
 """Games stepped together; more gain no speed and tree-searching bots hold a tree for each."""
@@ -50,12 +54,14 @@ class _Batch:
       returns: float32 [G, S].
       steps: int64 [G], calls of `step` in each game.
       failed: [G] position among the seats' distinct policies of who failed in the game, -1 for nobody.
+      lost: bool [G], games that the env failed in.
       history: of the games; None where none is kept.
     """
 
     returns: NDArray[np.float32]
     steps: NDArray[np.int64]
     failed: NDArray[np.int64]
+    lost: NDArray[np.bool_]
     history: MoveHistory | None
 
 
@@ -73,7 +79,8 @@ def play_match(
 ) -> MatchResult:
     """Play `games` games between contenders who take each team in turn.
 
-    Games r * G + i of all rotations r form a group: the same seed of the env, the same random opening.
+    Games r * G + i of all rotations r form a group: the same seed of the env, the same random opening. A game that the
+    env fails in costs its group, which is logged, unless the games are recorded.
 
     Args:
       policies: one per team; where there are fewer, the last one takes the remaining teams. So home and away are
@@ -90,7 +97,7 @@ def play_match(
     Raises:
       OutOfTime: it was given up.
       ValueError: more contenders than teams, or `games` is no positive multiple of the teams.
-      EnvError: from the env, or its games do not end.
+      EnvError: from the env, its games do not end, or it failed in every group.
     """
     spec = spec_of(env_config)
     teams = spec.num_teams
@@ -99,7 +106,7 @@ def play_match(
     groups, parts = games // teams, []
     play = functools.partial(_play, opening_plies=opening_plies, still=still, keep=on_game is not None)
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
-        env = make(env_config, num_envs=min(MAX_BATCH, groups - start))
+        env = _made(env_config, num_envs=min(MAX_BATCH, groups - start), outlives=recording is None)
         try:
             rotations = []
             for rotation in range(teams):
@@ -113,10 +120,19 @@ def play_match(
                     progress(env.num_envs)
             if on_game is not None:
                 _show_games([batch for _, batch in rotations], start, on_game)
+            _note_lost(env, [batch for _, batch in rotations])
             parts.append(_scored(spec, filled, rotations))
         finally:
             env.close()
     return merged(parts)
+
+
+def _made(env_config: EnvConfig, *, num_envs: int, outlives: bool) -> BatchedEnv:
+    """The games of a wave. outlives: a game that fails is lost alone, where the env can do that."""
+    env = make(env_config, num_envs=num_envs)
+    if outlives and isinstance(env, FaultTolerant):
+        env.tolerate_failures()
+    return env
 
 
 def _check(env_config: EnvConfig, contenders: int, *, teams: int, games: int) -> None:
@@ -136,7 +152,7 @@ def _record(recording: Recording, recorder: Recorder, rotation: int) -> None:
 
 def _scored(spec: EnvSpec, policies: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
     """The result of a wave: groups in which every game ended by its rules, and who failed in the others."""
-    whole = np.all([batch.failed < 0 for _, batch in rotations], axis=0)
+    whole = np.all([(batch.failed < 0) & ~batch.lost for _, batch in rotations], axis=0)
     returns = [_by_contender(spec, batch.returns[whole], rotation) for rotation, (_, batch) in enumerate(rotations)]
     aborted = [0] * len(policies)
     for holders, batch in rotations:
@@ -147,10 +163,25 @@ def _scored(spec: EnvSpec, policies: Sequence[Policy], rotations: Sequence[tuple
     return replace(result, aborted=tuple(aborted))
 
 
+def _note_lost(env: BatchedEnv, rotations: Sequence[_Batch]) -> None:
+    """Log how many groups the env failed in.
+
+    Raises:
+      EnvError: in all of them.
+    """
+    groups = int(np.any([batch.lost for batch in rotations], axis=0).sum())
+    if groups and isinstance(env, FaultTolerant):
+        reason = next((failure.text() for failure in env.take_failures()), "it did not say why")
+        if groups == env.num_envs:
+            raise EnvError(f"every game of a match failed: {reason}")
+        of = f"{groups} of {env.num_envs} " + ("groups of games" if len(rotations) > 1 else "games")
+        logger.warning("%s failed and count for nobody: %s", of, reason)
+
+
 def _show_games(rotations: Sequence[_Batch], first_group: int, on_game: GameSink) -> None:
     for game in range(len(rotations[0].failed)):
         for rotation, batch in enumerate(rotations):
-            if batch.history is not None and batch.failed[game] < 0:
+            if batch.history is not None and batch.failed[game] < 0 and not batch.lost[game]:
                 returns = batch.returns[game].tolist()
                 on_game(batch.history.played(game, group=first_group + game, rotation=rotation, returns=returns))
 
@@ -255,11 +286,12 @@ def _play(
     turn = stepped.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
     rng = np.random.default_rng([seed, wave, 2, rotation])
     drawn, watch = np.random.default_rng([seed, wave, 1]), functools.partial(seats.watch, rng=rng)
-    turn = _open(stepped, turn, plies=opening_plies, rng=drawn, history=history, watch=watch)
+    lost = np.bincount(turn.env_index, minlength=env.num_envs) == 0  # those that failed too often before
+    turn = _open(stepped, turn, plies=opening_plies, rng=drawn, history=history, watch=watch, lost=lost)
     seats.forget(turn.ended)
     if recorder is not None:
         recorder.opened()
-    alive = np.ones(env.num_envs, np.bool_)
+    alive = ~lost
     returns = np.zeros((env.num_envs, env.spec.num_seats), np.float32)
     steps = np.full(env.num_envs, opening_plies if _has_openings(env.spec, turn) else 0, np.int64)
     for _ in range(env.spec.max_turns or MAX_TURNS):
@@ -271,11 +303,12 @@ def _play(
             history.add(turn, actions, alive)
         turn = stepped.step(actions)
         steps += alive
+        lost |= alive & _aborted(turn)
         over = alive & turn.ended
         returns[over] = turn.returns[over]
-        alive &= ~over
+        alive &= ~over & ~lost
         if not alive.any():
-            return _Batch(returns, steps, seats.failed, history)
+            return _Batch(returns, steps, seats.failed, lost, history)
     raise EnvError(
         f"{env.spec.env_id}: {int(alive.sum())} of {env.num_envs} games have not ended after"
         f" {env.spec.max_turns or MAX_TURNS} turns; give the game a limit of turns"
@@ -296,8 +329,12 @@ def _open(
     rng: np.random.Generator,
     history: MoveHistory | None,
     watch: Callable[[Turn], None],
+    lost: NDArray[np.bool_],
 ) -> Turn:
-    """Play the openings; equal streams make equal openings. watch: is shown every turn of them."""
+    """Play the openings; equal streams make equal openings.
+
+    watch: is shown every turn of them. lost: bool [G], where games that the env fails in are marked.
+    """
     for _ in range(plies):
         mask, actions = turn.action_mask, env.spec.actions
         if mask is None or not _has_openings(env.spec, turn):
@@ -308,11 +345,17 @@ def _open(
         if history is not None:
             history.add(turn, chosen, np.ones(env.num_envs, np.bool_))
         turn = env.step(chosen)
+        lost |= _aborted(turn)
         if history is not None:
             history.restart(turn.ended)
     if history is not None:
         history.end_opening()
     return turn
+
+
+def _aborted(turn: Turn) -> NDArray[np.bool_]:
+    """bool [N], the games whose episode the env has thrown away."""
+    return np.zeros(len(turn.terminated), np.bool_) if turn.aborted is None else turn.aborted.copy()
 
 
 def idle_actions(spec: EnvSpec, turn: Turn) -> NDArray[np.generic]:

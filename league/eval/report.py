@@ -122,7 +122,7 @@ def evaluate_run(
     run_path: str | Path,
     *,
     players: Sequence[str] = (AUTO, LAST),
-    bots: Sequence[str] = DEFAULT_BOTS,
+    bots: Sequence[str] | None = None,
     games: int = 100,
     seed: int = 0,
     opening_plies: int = 2,
@@ -137,7 +137,7 @@ def evaluate_run(
     Args:
       run_path: a run folder, also of a live run, or the folder of one snapshot.
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
-      bots: names as in `make_bot`; one that cannot play the game is left out with a note.
+      bots: names as in `make_bot`; those that cannot play are left out with a note. None: see `_bots_for`.
       games: of each match; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where one seat acts at a time. Where several act at once, or one is known
@@ -157,8 +157,8 @@ def evaluate_run(
     if greedy is None:
         greedy = not should_sample(run.env)
     policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
-    fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = run.spec.num_teams
+    fitting, notes = fitting_bots(run.env, _bots_for(teams) if bots is None else bots, seed=seed)
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
     if deadline is not None:
         decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams
@@ -177,6 +177,11 @@ def evaluate_run(
     rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
     counts = run.state.scoring.score
     return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
+
+
+def _bots_for(teams: int) -> tuple[str, ...]:
+    """`DEFAULT_BOTS`; random play alone in a game of one team, where searching bots say nothing."""
+    return DEFAULT_BOTS if teams > 1 else DEFAULT_BOTS[:1]
 
 
 def team_names(spec: EnvSpec) -> tuple[str, ...]:

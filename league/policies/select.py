@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from league.core.metagame.meta_game import exported_snapshots, own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings, strongest
-from league.core.state.records import SnapshotInfo
+from league.core.state.records import ProbeReading, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 from league.policies.auto_export import (
@@ -26,6 +26,7 @@ from league.policies.auto_export import (
     auto_choice,
     main_players,
 )
+from league.policies.measured_returns import before_fall
 from league.policies.nash_export import league_mixture
 
 DRAWN = (MIXTURE, AVERAGE, EXACT)
@@ -187,9 +188,16 @@ def _best(state: LeagueState) -> Selection:
     Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the newest
     of these. Where a main agent has trained notably more since, it is that one as its learner was last saved. Restart
     states are saved at every stop and during a run. So a deterministic run has trained weights although it freezes none
-    at a stop.
+    at a stop. In a game of one team measured returns take the place of ratings where they show a fall.
     """
     candidates, rows = _candidates(state)
+    fall = None if state.is_competitive else before_fall(state, candidates)
+    if fall is not None:
+        reason = (
+            f"the newest snapshot that returned as much as any: {_interval(fall.kept)}; {fall.fallen_snapshot} "
+            f"returned {_interval(fall.fallen)}"
+        )
+        return Selection(BEST, ((1.0, state.snapshots[fall.snapshot]),), reason)
     saved = _most_trained(state)
     newest = state.snapshots[candidates[-1]]
     top = strongest(rows)
@@ -199,6 +207,11 @@ def _best(state: LeagueState) -> Selection:
         return _as_saved(BEST, *saved, because=f", as {_why_unrated(state, 'trained snapshot')}")
     why = _why_unrated(state, "snapshot" if newest.trained_steps == 0 else "trained snapshot")
     return Selection(BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as {why}")
+
+
+def _interval(reading: ProbeReading) -> str:
+    """A mean return and its interval, for people."""
+    return f"{reading.value:.4g} [{reading.low:.4g}, {reading.high:.4g}]"
 
 
 def _candidates(state: LeagueState) -> tuple[list[str], tuple[RatingRow, ...]]:

@@ -11,7 +11,7 @@ from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.contender_names import split_source
-from league.config.plugin_names import outside_names
+from league.config.plugin_names import absolute_game, outside_names
 from league.config.yaml import parse_yaml
 from league.contenders.contender import Game, plain_game
 from league.contenders.finding import CONTENDERS, find_contenders, require_playable
@@ -49,13 +49,13 @@ def make_pool(
     Raises:
       PoolError: it cannot be made so. EnvError: the game or a bot cannot be made.
     """
-    env = EnvConfig(env_id, dict(map(_option, options)))
+    env = EnvConfig(absolute_game(env_id, (Path.cwd(),)), dict(map(_option, options)))
     if not trust:
         require_trusted(outside_names({"env": {"id": env.id, "kwargs": dict(env.kwargs)}}), what="--game")
     spec = spec_of(dataclasses.replace(env, workers=0))
     fixed = [_anchor(text, Game(env, spec)) for text in anchors]
     folder = PoolFolder(path)
-    game = PoolGame(env_id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies)
+    game = PoolGame(env.id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies)
     create_pool(folder, game)
     with open_pool(folder, trust=trust) as pool:
         for anchor in fixed:

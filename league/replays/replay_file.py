@@ -90,6 +90,8 @@ def read_replay(path: Path) -> Replay:
     Raises:
       CorruptReplay: see `decode_replay`. StorageError: there is no such file, or it is too large.
     """
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder: give a replay file (*{SUFFIX}), as `league replays RUN` lists them.")
     try:
         content = Storage().read_bytes(path, max_bytes=MAX_FILE_BYTES)
     except FileNotFoundError as error:

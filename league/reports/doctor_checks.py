@@ -161,14 +161,25 @@ def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
         for owner in owners
         if owner in state.players
     ]
-    gate = state.config_of(next(iter(owners or state.players))).gate
     yield Finding(
         "few snapshots to export",
         f"What is exported as mixture, average and best rests on {len(names)} snapshots; mixtures want at least "
         f"{MIN_EXPORTED}.",
         "; ".join(taken) or "no player has a snapshot yet",
+        _more_snapshots(state, next(iter(owners or state.players)), history.snapshots_per_budget),
+    )
+
+
+def _more_snapshots(state: LeagueState, player: str, per_budget: int) -> str:
+    """The change that brings more snapshots of a player, where gates decide on them or the budget does."""
+    if per_budget >= MIN_EXPORTED:
+        return f"train on, or with a larger budget: {per_budget} snapshots are spread over all of it"
+    if per_budget:
+        return f"raise runtime.snapshots_per_budget (now {per_budget})"
+    gate = state.config_of(player).gate
+    return (
         f"lower gate.min_steps (now {gate.min_steps:,}) and gate.timeout_steps (now {gate.timeout_steps:,}), or train "
-        "for longer",
+        "for longer"
     )
 
 

@@ -75,6 +75,7 @@ class History:
       ends: (drawn, ended, ended by a time limit) games of every outcome with games.
       homes: player -> its training games lately.
       earnings: of the seats; None before the first game.
+      snapshots_per_budget: snapshots of a main agent that the run spreads over its budget; 0 where gates alone decide.
     """
 
     reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -82,11 +83,14 @@ class History:
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
     earnings: Earnings | None = None
+    snapshots_per_budget: int = 0
 
 
-def history_of(events: Iterable[Event], *, leases: int, teams: tuple[int, ...]) -> History:
+def history_of(
+    events: Iterable[Event], *, leases: int, teams: tuple[int, ...], snapshots_per_budget: int = 0
+) -> History:
     """Fold the events. leases: how many were granted in all."""
-    history = History()
+    history = History(snapshots_per_budget=snapshots_per_budget)
     homes: dict[int, str] = {}
     for event in events:
         if isinstance(event, LeaseGranted) and event.lease.home is not None:

@@ -26,6 +26,9 @@ BUDGET = BudgetConfig(seconds=600.0)
 SECONDS = 6.0
 """Of processor time for the measures by default."""
 
+LIMIT_S = 15.0
+"""Of the turns that a check plays, which a slow env plays fewer of; it plays them twice."""
+
 
 @dataclass(frozen=True)
 class EnvReport(JsonReport):
@@ -86,7 +89,7 @@ def check_environment(
     measures: list[Measures] = []
 
     def check() -> None:
-        findings.extend(check_env(config, steps=steps))
+        findings.extend(check_env(config, steps=steps, limit_s=LIMIT_S))
         if seconds > 0 and not any(found.kind == "fault" for found in findings):
             measures.append(measure(config, seconds=seconds))
 

@@ -6,7 +6,7 @@ Shape letters: N games, S seats.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,9 @@ BATCHES = (1, 4, 16, 64, 256)
 
 MAX_MAKING = 0.5
 """Fraction of the time left that making more games may be expected to take."""
+
+MAX_WALL = 5.0
+"""Wall time of the measures, as a multiple of their seconds: a game may sleep in some calls only, such as resets."""
 
 TRIAL_STEPS = 5
 """Steps that show whether a game sleeps or computes."""
@@ -129,10 +132,16 @@ def measure(config: EnvConfig, *, seconds: float, seed: int = 0, clocks: Clocks 
     Raises:
       EnvError: the env cannot be made, or raised.
     """
-    part, speeds, bare, seen = seconds / (len(BATCHES) + 1), [], None, None
+    speeds: list[Speed] = []
+    part, bare, seen, reset_s = seconds / (len(BATCHES) + 1), None, None, 0.0
     left, make_s, clock = seconds, 0.0, clocks.processor
+    end = clocks.wall() + MAX_WALL * seconds
+
+    def is_late() -> bool:
+        return clocks.wall() > end
+
     for num_envs in BATCHES:
-        if num_envs * make_s > MAX_MAKING * left:
+        if num_envs * make_s > MAX_MAKING * left or (speeds and num_envs * reset_s > end - clocks.wall()):
             break
         making = clocks.now()
         with calls.going_on(config.id, "the making of it"):
@@ -142,8 +151,11 @@ def measure(config: EnvConfig, *, seconds: float, seed: int = 0, clocks: Clocks 
         with contextlib.closing(env):
             if seen is None:
                 seen, clock = _Seen(env.spec), _suitable(clocks, env, seed=seed)
-            began = clock()
-            speeds.append(Speed(num_envs, _play(env, seen, seconds=part, seed=seed, clock=clock)))
+            began, resetting = clock(), clocks.wall()
+            turn = calls.reset(env, seed)
+            reset_s = (clocks.wall() - resetting) / num_envs
+            rate = _play(env, turn, seen, seed=seed, clock=clock, stop=clock() + part, is_late=is_late)
+            speeds.append(Speed(num_envs, rate))
             if num_envs == 1:
                 with calls.going_on(config.id, "a loop of its own"):
                     bare = bare_rate(env, seconds=part / 2, clock=clock)
@@ -153,18 +165,22 @@ def measure(config: EnvConfig, *, seconds: float, seed: int = 0, clocks: Clocks 
 
 
 def _suitable(clocks: Clocks, env: BatchedEnv, *, seed: int) -> Clock:
-    """The wall's clock for a game that sleeps or works elsewhere, else that of the processor."""
-    bot, turn, began = RandomBot(seed=seed), calls.reset(env, seed), clocks.now()
+    """The wall's clock for a game whose reset or steps sleep or work elsewhere, else that of the processor."""
+    resetting = clocks.now()
+    bot, turn = RandomBot(seed=seed), calls.reset(env, seed)
+    sleeps, began = clocks.waited_since(resetting), clocks.now()
     for _ in range(TRIAL_STEPS):
         turn = calls.step(env, bot.act(env, turn, np.arange(turn.env_index.size)))
-    return clocks.wall if clocks.waited_since(began, calls=TRIAL_STEPS) else clocks.processor
+    return clocks.wall if sleeps or clocks.waited_since(began, calls=TRIAL_STEPS) else clocks.processor
 
 
-def _play(env: BatchedEnv, seen: _Seen, *, seconds: float, seed: int, clock: Clock) -> float:
-    """Decisions a second of `step`; the choice of actions and the statistics are not counted."""
-    bot, turn, lengths = RandomBot(seed=seed), calls.reset(env, seed), np.zeros(env.num_envs, np.int64)
-    decisions, stepping, stop = 0, 0.0, clock() + seconds
-    while not decisions or clock() < stop:
+def _play(
+    env: BatchedEnv, turn: Turn, seen: _Seen, *, seed: int, clock: Clock, stop: float, is_late: Callable[[], bool]
+) -> float:
+    """Decisions a second of `step` until a time; the choice of actions and the statistics are not counted."""
+    bot, lengths = RandomBot(seed=seed), np.zeros(env.num_envs, np.int64)
+    decisions, stepping = 0, 0.0
+    while not decisions or (clock() < stop and not is_late()):
         actions = bot.act(env, turn, np.arange(turn.env_index.size))
         began = clock()
         turn = calls.step(env, actions)

@@ -145,14 +145,17 @@ class Storage:
             raise
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
-        with open(descriptor, "rb", closefd=True) as file:  # noqa: PTH123  from a descriptor opened without following links
-            size = os.fstat(descriptor).st_size
-            if size > max_bytes:
-                raise StorageError(f"{path} has {size} bytes, more than the {max_bytes} allowed for such a file.")
-            try:
+        try:
+            with open(descriptor, "rb", closefd=True) as file:  # noqa: PTH123  from a descriptor opened without following links
+                size = os.fstat(descriptor).st_size
+                if size > max_bytes:
+                    raise StorageError(f"{path} has {size} bytes, more than the {max_bytes} allowed for such a file.")
                 return file.read(size + 1)  # more would set `max_bytes` of memory aside for a file of a few
-            except OSError as error:
-                raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+        except IsADirectoryError as error:  # raised before the file object owns the descriptor
+            os.close(descriptor)
+            raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
 
     def append_line(self, path: Path, line: bytes) -> None:
         """Add one line (without its newline) to a log; a crash may tear the last line but no earlier one.

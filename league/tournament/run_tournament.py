@@ -9,7 +9,7 @@ from pathlib import Path
 from envs.plugins import is_admitted
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.config.plugin_names import outside_names
+from league.config.plugin_names import absolute_game, outside_names
 from league.contenders.contender import Contender, plain_game
 from league.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.errors import LeagueError
@@ -85,7 +85,8 @@ def _require_no_program(created: TournamentCreated, path: Path) -> None:
 
 def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -> tuple[tuple[Contender, ...], Begun]:
     contenders = find_contenders(config.written, trust=trust)
-    game = game_of(contenders, env=EnvConfig(config.env_id, dict(config.env_kwargs)) if config.env_id else None)
+    env_id = absolute_game(config.env_id, (Path.cwd(),))
+    game = game_of(contenders, env=EnvConfig(env_id, dict(config.env_kwargs)) if env_id else None)
     teams = game.spec.num_teams
     if len(contenders) < 2:
         raise LeagueError(f"a tournament needs two contenders or more, {len(contenders)} given.")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from envs import bots
+from envs.adapters.pettingzoo import ParallelEnv
 from envs.bots import Bot, Copyable, TacticalBot, _tactics, make_bot
 from envs.games.connect_four import ConnectFour
 from envs.games.tic_tac_toe import TicTacToe
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
 from envs.registry import make
 from envs.sampling import uniform_legal
+from tests.envs.oracles.raw_roles import RawRoles
 from tests.envs.oracles.slow_boards import SlowBoard, slow_connect_four
 
 
@@ -270,3 +273,14 @@ def test_a_bot_says_which_games_it_cannot_play(name: str, env_id: str, words: st
     turn = env.reset(0)
     with pytest.raises(EnvError, match=words):
         make_bot(name, seed=0).act(env, turn, all_slots(turn))
+
+
+@pytest.mark.parametrize("name", ["tactical", "mcts:5"])
+def test_bots_that_search_say_that_they_cannot_play_a_duel_of_boxes(name: str) -> None:
+    force = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    duel = ParallelEnv.of(
+        lambda: RawRoles({"one": 1, "two": 1}, {"one": force, "two": force}), env_id="duel", num_envs=2
+    )
+    turn = duel.reset(0)
+    with pytest.raises(EnvError, match=f"the bot {name.partition(':')[0]} needs numbered actions, duel takes another"):
+        make_bot(name, seed=0).act(duel, turn, np.arange(turn.env_index.size))

@@ -14,7 +14,7 @@ import pytest
 
 from envs import conformance
 from envs.bots import RandomBot
-from envs.conformance import check_env
+from envs.conformance import MIN_STEPS, check_env
 from envs.counting_games import SimultaneousProbe, TurnProbe
 from envs.games.connect_four import ConnectFour
 from envs.probe_sub_actions import SubActionsProbe
@@ -72,6 +72,16 @@ def test_of_large_observations_fewer_turns_are_kept(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("envs.conformance.MAX_KEPT_BYTES", 4 * 2 * 6 * 7 * 10)  # ten turns of four games
     facts = {found.rule: found.text for found in check_env(EnvConfig("connect_four"), num_envs=4, steps=100)}
     assert facts["episodes of the check"].startswith("1 at random, 9.0 turns on average")  # 36 in 200 turns
+
+
+def test_a_slow_env_plays_the_turns_of_its_time_and_a_few_at_least() -> None:
+    for limit_s, turns in ((30.0, MIN_STEPS + 30), (0.0, MIN_STEPS)):
+        found = check_env(
+            EnvConfig("probe_turns"), steps=100, limit_s=limit_s, clock=map(float, itertools.count()).__next__
+        )
+        episodes = next(one.text for one in found if one.rule == "episodes of the check")
+        (number,) = re.findall(r"^(\d+) at random, 5.0 turns", episodes)
+        assert int(number) == 4 * (turns // 5)
 
 
 def test_an_env_that_cannot_be_made_is_a_fault() -> None:

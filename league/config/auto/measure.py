@@ -9,7 +9,7 @@ from agents.nets.config import NetworkConfig
 from envs.facts.game_facts import GameFacts
 from envs.facts.random_play import RandomPlay
 from envs.protocol import EnvConfig, EnvError, EnvSpec
-from league.config.auto.situation import NetworkCosts, Situation
+from league.config.auto.situation import SPENT_OF_MEASURED, SPENT_OF_NOMINAL, NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
 from league.runtime.processor_time import num_cores
@@ -70,6 +70,7 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         act_s=cost(act.each_s, nominal.act_s),
         update_call_s=cost(learn.call_s, nominal.update_call_s),
         learn_s=cost(learn.each_s, nominal.learn_s),
+        spent_share=SPENT_OF_NOMINAL + share * (SPENT_OF_MEASURED - SPENT_OF_NOMINAL),
         gpu_act_s=gpu if share == 1.0 else None,
         learns_on_gpu=nominal.learns_on_gpu,
     )

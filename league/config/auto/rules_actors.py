@@ -49,7 +49,7 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         limits[f"{begins} {begin_s:.2g} s"] = MAKING_SHARE * budget_s / (ARENAS * max(begin_s, 1e-9))
     if costs.make_mib > 0.0:
         limits[f"one takes {costs.make_mib:.2g} MiB"] = MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
-    turns = situation.decisions(MAX_GAMES) / max(game.acting, 1e-3)
+    turns = situation.least_decisions(MAX_GAMES) / max(game.acting, 1e-3)
     limits[f"each should play {EPISODES_EACH} games in the budget"] = turns / (
         EPISODES_EACH * max(game.turns.mean, 1.0)
     )
@@ -71,7 +71,7 @@ def unroll_length(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     length = 16 if decisions.mean < 48 else 32
     acting, reason = situation.game.acting, f"a seat decides {decisions.mean:.0f} times a game"
     if acting >= CROWD:
-        while length > MIN_UNROLL and CROWD_ROUNDS * acting * length > situation.decisions(1):
+        while length > MIN_UNROLL and CROWD_ROUNDS * acting * length > situation.least_decisions(1):
             length //= 2
             reason = f"{acting:.0f} seats act at once, and all unrolls of a game end at the same time"
     yield AutoValue("learner.unroll_length", length, reason)
@@ -81,7 +81,7 @@ def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Leases that are short against the budget and on the clock, and longer than one unroll where that is possible."""
     num_envs = draft.whole("actors.num_envs")
     step_s = situation.step_s(num_envs) * situation.game.acting + situation.network.learn_s * situation.game.acting
-    turns = situation.decisions(num_envs) / max(situation.game.acting, 1e-3)
+    turns = situation.least_decisions(num_envs) / max(situation.game.acting, 1e-3)
     by_budget, by_time = turns / (num_envs * LEASES), LEASE_S / (num_envs * step_s)
     chosen = power_of_two(min(by_budget, by_time, 128.0), low=4, high=128)
     reason = f"a lease is at most {LEASE_S:g} s and 1/{LEASES} of the budget"

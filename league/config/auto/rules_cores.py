@@ -48,10 +48,12 @@ def learner_threads(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     else:
         making, learning = _costs(situation, draft)
         wanted = situation.cores * learning / (making + learning)
-        most = int(_decisions(draft) * situation.network.learn_s / (PART_CALLS * situation.network.update_call_s))
+        most = int(
+            decisions_of_update(draft) * situation.network.learn_s / (PART_CALLS * situation.network.update_call_s)
+        )
         reason = f"learning wants {wanted:.1f} of {situation.cores} cores"
         if most < wanted:
-            reason += f", and an update of {_decisions(draft):,} decisions has work for {max(most, 1)}"
+            reason += f", and an update of {decisions_of_update(draft):,} decisions has work for {max(most, 1)}"
         yield AutoValue(THREADS, _divisor(draft.whole("learner.batch_rows"), wanted, most, situation.cores), reason)
 
 
@@ -65,8 +67,8 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     limits[f"each host takes {HOST_MIB:g} MiB of memory"] = MEMORY_SHARE * situation.memory_mib / HOST_MIB - learners
     if not situation.network.learns_on_gpu:
         making, _ = _costs(situation, draft)
-        costs, threads, decisions = situation.network, draft.whole(THREADS), _decisions(draft)
-        update_s = _epochs(draft) * (costs.update_call_s + decisions * costs.learn_s / threads)
+        costs, threads, decisions = situation.network, draft.whole(THREADS), decisions_of_update(draft)
+        update_s = epochs_of(draft) * (costs.update_call_s + decisions * costs.learn_s / threads)
         kept_up = learners * decisions * making / update_s
         limits[f"the learner keeps up with about {kept_up:.1f}"] = math.ceil(MARGIN * kept_up)
     reason, least = min(limits.items(), key=lambda item: item[1])
@@ -76,15 +78,16 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def _costs(situation: Situation, draft: Draft) -> tuple[float, float]:
     """Core-seconds to make one decision, and to learn from it."""
     making = situation.step_s(draft.whole("actors.num_envs"))
-    return making, situation.learn_s(epochs=_epochs(draft), batch=_decisions(draft))
+    return making, situation.learn_s(epochs=epochs_of(draft), batch=decisions_of_update(draft))
 
 
-def _decisions(draft: Draft) -> int:
+def decisions_of_update(draft: Draft) -> int:
     """Decisions of one update."""
     return draft.whole("learner.batch_rows") * draft.whole("learner.unroll_length")
 
 
-def _epochs(draft: Draft) -> int:
+def epochs_of(draft: Draft) -> int:
+    """Times that a row is learnt from."""
     chosen = draft.value(f"{ALGORITHM}.epochs")
     return chosen if isinstance(chosen, int) else 1
 

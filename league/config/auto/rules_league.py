@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
@@ -28,16 +29,17 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("league.preset"):
         return
     main: dict[str, object] = {"role": "main_agent"}
-    decisions = situation.decisions(draft.whole("actors.num_envs"))
+    decisions = _decisions(situation, draft)
     core_seconds = situation.core_seconds
-    long = decisions >= EXPLOITER_DECISIONS and (core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS)
+    short = "" if core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS else f"{core_seconds:g} core-seconds"
+    short = f"{decisions:.2g} decisions" if decisions < EXPLOITER_DECISIONS else short
     mixed = situation.game.hides or situation.game.is_simultaneous
     if not situation.game.is_competitive:
         yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
     elif mixed:
         yield AutoValue("league.players", [main], "play is mixed: exploiters find little that self-play does not")
-    elif not long:
-        yield AutoValue("league.players", [main], f"{decisions:.2g} decisions are too few for an exploiter to learn")
+    elif short:
+        yield AutoValue("league.players", [main], f"{short} are too few for an exploiter to learn")
     else:
         players = [{**main, "step_weight": MAIN_WEIGHT}, {"role": "main_exploiter", "step_weight": 1.0}]
         yield AutoValue("league.players", players, f"{decisions:.2g} decisions leave a tenth for an exploiter")
@@ -88,7 +90,7 @@ def _decides_once(situation: Situation) -> bool:
 
 def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Snapshots as shares of the budget, whatever its size, and how long the games of a main agent count."""
-    decisions, groups = situation.decisions(draft.whole("actors.num_envs")), draft.groups()
+    decisions, groups = _decisions(situation, draft), draft.groups()
     total = sum(_weight(group) for group in groups)
     has_half_life = any(
         (
@@ -154,6 +156,12 @@ def ratings(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     yield AutoValue("league.ratings.step_fraction", 0.03, "enough to tell snapshots apart")
     yield AutoValue("league.ratings.final_share", 0.05, "most that the end may take")
+
+
+def _decisions(situation: Situation, draft: Draft) -> float:
+    """Estimated decisions in the budget."""
+    num_envs, batch = draft.whole("actors.num_envs"), decisions_of_update(draft)
+    return situation.decisions(num_envs, epochs=epochs_of(draft), batch=batch)
 
 
 def _weight(group: Mapping[str, object]) -> float:

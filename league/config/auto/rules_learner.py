@@ -14,7 +14,7 @@ REUSE_RATIO = 3.0
 """Cost of a decision over the cost of learning from it, from which rows are seen more than once."""
 MAX_EPOCHS = 8
 UPDATES = 3000.0
-"""Optimizer steps that a budget should hold."""
+"""Optimizer steps that a budget should hold at least."""
 MIN_BATCH, MAX_BATCH = 256, 2048
 """Decisions in one update."""
 MIXED_BATCH = {False: 2048, True: 1024}
@@ -30,7 +30,8 @@ GUESSING_SHARE = 0.05
 """Of the variance of rewards: interaction of two seats' actions from which they must guess each other. Measured: below
 0.013 in pursuits, pushing and gathering, from 0.33 in repeated games of guessing; 0.02 in the prisoner's dilemma."""
 MANY_DECISIONS = 1e7
-"""Decisions in a budget from which self-play in turns can afford its full entropy; fewer must be spent on good play."""
+"""Decisions that a budget holds at least from which self-play in turns can afford its full entropy; fewer must be spent
+on good play."""
 MIXED_END = 0.07
 """Of the entropy cost of mixed play at the end: what is left of it keeps play from the equilibrium."""
 STAKES_SHARE = 0.3
@@ -77,12 +78,12 @@ def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     size, most = (MIXED_BATCH[epochs > 1], MIXED_MAX_BATCH) if _is_mixed(situation) else (MIN_BATCH, MAX_BATCH)
 
     def updates(size: int) -> float:
-        return situation.decisions(num_envs, epochs=epochs, batch=size) * epochs / size
+        return situation.least_decisions(num_envs, epochs=epochs, batch=size) * epochs / size
 
     while 2 * size <= most and updates(2 * size) >= UPDATES:
         size *= 2
     rows = max(size // draft.whole("learner.unroll_length"), 1)
-    reason = f"{size:,} decisions an update, about {updates(size):.1g} updates in the budget"
+    reason = f"{size:,} decisions an update, at least {updates(size):.1g} updates in the budget"
     yield AutoValue("learner.batch_rows", rows, reason)
 
 
@@ -155,9 +156,9 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif _is_drawn_out(situation):
         start, share, why = LONG_ENTROPY, 0.25, "what one action of a long game brings is small against chance"
     else:
-        decisions = situation.decisions(draft.whole("actors.num_envs"))
+        decisions = situation.least_decisions(draft.whole("actors.num_envs"))
         start = max(min((decisions / MANY_DECISIONS) ** 0.45, 1.0) * 0.4, 0.05)
-        share, why = 0.25, f"about {decisions:.2g} decisions: with less, self-play repeats a few lines"
+        share, why = 0.25, f"at least {decisions:.2g} decisions: with less entropy, self-play repeats a few lines"
     if game.log_legal > 0.0 and game.is_competitive:
         factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
         start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from envs.facts.game_facts import GameCosts, GameFacts
 from league.config.run_config import BudgetConfig
@@ -17,6 +17,10 @@ HORIZON_CORE_SECONDS = 3600.0
 EFFICIENCY = 0.7
 """Part of the time that acting and learning take; the rest is leases, snapshots and journal."""
 
+SPENT_OF_CALLS, SPENT_OF_NOMINAL, SPENT_OF_MEASURED = 0.4, 0.07, 0.3
+"""Of a network's costs, what whole runs take of those of calls, and of those of each decision where these are nominal
+or measured: measured passes are short and in float32. See benchmarks/figures/choosing-defaults.md."""
+
 
 @dataclass(frozen=True)
 class NetworkCosts:
@@ -25,6 +29,7 @@ class NetworkCosts:
     Fields:
       act_call_s: seconds of one forward pass whatever the number of decisions. act_s: seconds that each adds.
       update_call_s, learn_s: the same for one update and the decisions in its batch.
+      spent_share: of act_s and learn_s, what whole runs take. Rules weigh a game's cost against all of them.
       gpu_act_s: seconds of each decision in a large pass on a GPU of this machine; None where there is none, or where
         the network is too cheap to be measured.
       learns_on_gpu: True if there is one, which then learns; the costs of updates above are those of a core.
@@ -34,6 +39,7 @@ class NetworkCosts:
     act_s: float = 3e-6
     update_call_s: float = 3e-3
     learn_s: float = 1.2e-5
+    spent_share: float = SPENT_OF_NOMINAL
     gpu_act_s: float | None = None
     learns_on_gpu: bool = False
 
@@ -102,14 +108,34 @@ class Situation:
     def decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
         """Estimated decisions of all seats in the whole budget; without a budget in `HORIZON_CORE_SECONDS`.
 
-        Env steps count only where no time is given, as for the end of a run.
+        Env steps count only where no time is given, as for the end of a run. Seconds are those of a core of 2024.
         """
+        return self._decisions(num_envs, epochs, batch, calls=SPENT_OF_CALLS, each=self.network.spent_share)
+
+    def least_decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
+        """Decisions that a budget holds at least: if a network costs all that `network` says, a multiple of the truth.
+
+        Rules that ask for a number of something at least go by this, so that a dear update leaves their choice right.
+        """
+        return self._decisions(num_envs, epochs, batch, calls=1.0, each=1.0)
+
+    def _decisions(self, num_envs: int, epochs: int, batch: int, *, calls: float, each: float) -> float:
+        """Decisions in the budget if a network takes such shares of its costs."""
         core_seconds = self.core_seconds
         if core_seconds is None and self.budget.env_steps is not None:
             return self.budget.env_steps * self.game.acting
         if core_seconds is None:
             core_seconds = HORIZON_CORE_SECONDS
-        return EFFICIENCY * core_seconds / (self.step_s(num_envs) + self.learn_s(epochs=epochs, batch=batch))
+        costs = self.network
+        taken = replace(
+            costs,
+            act_call_s=calls * costs.act_call_s,
+            act_s=each * costs.act_s,
+            update_call_s=calls * costs.update_call_s,
+            learn_s=each * costs.learn_s,
+        )
+        run = replace(self, network=taken)
+        return EFFICIENCY * core_seconds / (run.step_s(num_envs) + run.learn_s(epochs=epochs, batch=batch))
 
 
 def power_of_two(value: float, *, low: int, high: int) -> int:

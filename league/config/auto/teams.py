@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from envs.facts.game_facts import GameFacts
+from envs.facts.game_facts import ENOUGH_EPISODES, GameFacts
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import spec_of
 from league.config.auto.draft import AutoValue
@@ -28,7 +28,7 @@ def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
     if not _fits(replace(env, teams=teams)):
         return None
     count = sum(len(group) for group in game.equal_seats)
-    where = f"{game.episodes} random games" if game.episodes else "every turn of random play"
+    where = f"{game.episodes} random games" if game.episodes >= ENOUGH_EPISODES else "all of random play"
     reason = f"{count} seats earned the same as others, or nearly so, in {where}"
     return AutoValue(TEAMS, [list(team) for team in teams], reason)
 

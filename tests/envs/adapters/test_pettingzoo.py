@@ -223,6 +223,10 @@ class Spoiled(RawSimultaneousProbe):
                 observations["seat_1"]["counter"][2] = np.nan
             if self.fault == "reward":
                 rewards["seat_1"] = np.inf
+            if self.fault == "no reward":
+                del rewards["seat_1"]
+            if self.fault == "no observation":
+                del observations["seat_1"]
             if self.fault == "shape":
                 observations["seat_0"]["echo"] = np.zeros(2, np.float32)
         return observations, rewards, *rest
@@ -234,6 +238,8 @@ class Spoiled(RawSimultaneousProbe):
         ("raise", r"raw: step raised RuntimeError: the ball rolled off \(game 0, episode 0, seed \d+, step 3\)"),
         ("observation", r"raw, game 0, seat seat_1: observation 'counter' is nan at \[2\]"),
         ("reward", "raw, game 0, seat seat_1: a reward is inf"),
+        ("no reward", "raw, game 0: agent 'seat_1' is given no reward; give 0.0 where it earned nothing"),
+        ("no observation", "raw, game 0: agent 'seat_1' is given no observation"),
         ("shape", r"field 'echo' has shape \(2,\), its space says \(1,\)"),
     ],
 )

@@ -71,12 +71,26 @@ def test_one_seat_is_no_team(games: int) -> None:
     assert seats_with_one_interest(drawn(games, 1), [25] * games) == ()
 
 
+EVERY_TURN = [1] * MANY_REWARDS
+IRREGULAR = [1, 4, 2] * (MANY_REWARDS // 3)
+
+
 def test_equal_rewards_of_many_sizes_make_a_team_before_any_episode_has_ended() -> None:
     common = drawn(MANY_REWARDS, 1)
     rewards = np.hstack([common, common, drawn(MANY_REWARDS, 1, seed=1)])
-    assert seats_paid_alike(rewards) == ((0, 1),)
-    assert seats_paid_alike(rewards[1:]) == ()
+    assert seats_paid_alike(rewards, EVERY_TURN) == ((0, 1),)
+    assert seats_paid_alike(rewards[1:], EVERY_TURN[1:]) == ()
     # What every turn costs is paid by opponents as well.
-    assert seats_paid_alike(np.full((MANY_REWARDS, 2), -0.1)) == ()
-    assert seats_paid_alike(np.where(common > 0, [[-0.1, -0.1]], [[-0.2, -0.2]])) == ()
-    assert seats_paid_alike(np.zeros((0, 2))) == ()
+    assert seats_paid_alike(np.full((MANY_REWARDS, 2), -0.1), EVERY_TURN) == ()
+    assert seats_paid_alike(np.where(common > 0, [[-0.1, -0.1]], [[-0.2, -0.2]]), EVERY_TURN) == ()
+    assert seats_paid_alike(np.zeros((0, 2)), []) == ()
+
+
+def test_equal_rewards_of_one_size_at_irregular_times_make_a_team_and_a_fee_of_every_round_does_not() -> None:
+    ones = np.ones((MANY_REWARDS, 2))
+    assert seats_paid_alike(ones, IRREGULAR) == ((0, 1),)
+    assert seats_paid_alike(ones, [5] * MANY_REWARDS) == ()
+    assert seats_paid_alike(np.hstack([ones, np.zeros((MANY_REWARDS, 2))]), IRREGULAR) == ((0, 1),)
+    apart = ones.copy()
+    apart[7, 1] = 0.0
+    assert seats_paid_alike(apart, IRREGULAR) == ()

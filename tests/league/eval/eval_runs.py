@@ -17,8 +17,10 @@ from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import (
+    BeginProbe,
     ConfirmSnapshot,
     CreateLeague,
+    EndProbe,
     FinishLease,
     RequestLease,
     RequestSnapshot,
@@ -27,7 +29,7 @@ from league.core.state.commands import (
 )
 from league.core.state.events import LeaseGranted
 from league.core.state.league_config import LeagueConfig, PlayerConfig
-from league.core.state.records import Assignment, AssignmentOutcome, Directive
+from league.core.state.records import Assignment, AssignmentOutcome, Directive, ProbeOutcome, ProbeReading
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.policy_store import network_plain, spec_hash
 from league.store.checkpoints import CheckpointStore
@@ -143,6 +145,12 @@ class MadeRun:
 
     def snapshot_folder(self, snapshot_id: str) -> Path:
         return self._store.folder(self._league.state.snapshots[snapshot_id].digest)
+
+    def measure(self, snapshot_id: str, reading: ProbeReading) -> None:
+        """A probe of a snapshot found this."""
+        self._league.execute(BeginProbe("mean_return", snapshot_id))
+        self._league.execute(EndProbe(ProbeOutcome(self._league.state.probes.begun, (reading,), 1.0)))
+        self._league.commit()
 
     def rate(self, strength: Callable[[str], float]) -> None:
         """Rating matches in which the policy of greater strength wins every game, equal ones draw."""

@@ -102,7 +102,7 @@ def test_a_game_of_one_seat_is_reported_by_returns(tmp_path: Path) -> None:
     game = EnvConfig("probe_turns", kwargs={"num_seats": 1})
     made = MadeRun(tmp_path / "run", env=game)
     made.snapshot("main-0", constant_network(made.config, action=0))
-    report = evaluate_run(made.close(), players=["best"], bots=["random"], games=4)
+    report = evaluate_run(made.close(), players=["best"], games=4)
     assert report.pairs == ()
     assert [row.name for row in report.returns] == ["best", "random"]
     assert "mean return" in shown(report)

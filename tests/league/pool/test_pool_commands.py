@@ -79,3 +79,13 @@ def test_policies_for_a_pool_that_somebody_works_on_wait_in_its_inbox(played: Pa
         assert (made.code, made.out.split()[1:4]) == (0, ["lies", "in", "the"])
         assert league("pool", "add", played, "bot:mcts:25").code == 2
     assert len(list((played / "inbox").iterdir())) == 1
+
+
+def test_a_game_in_a_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.py").write_text("from pettingzoo.classic import rps_v2\nmake = rps_v2.parallel_env\n")
+    monkeypatch.chdir(tmp_path)
+    assert league("pool", "init", "pool", "--game", "own.py:make", "--trust").code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    joined = league("pool", "add", "../pool", "bot:mcts:1", "--trust")
+    assert (joined.code, joined.out) == (0, "bot:mcts:1 joined.\n")

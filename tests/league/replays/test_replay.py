@@ -23,6 +23,7 @@ from league.replays.recorder import record_game
 from league.replays.recording import Recording
 from league.replays.replay import CorruptReplay, GameOutcome, Replay, ReplayError, ReplayMismatch, SeatHolder
 from league.replays.replay_file import MAGIC, MAX_RECORD_BYTES, decode_replay, encode_replay, read_replay, write_replay
+from tests.league.commands import league
 from tests.league.eval.eval_runs import TINY
 
 OTHERS = (
@@ -47,6 +48,14 @@ def test_a_game_is_written_read_and_played_again(env_id: str, tmp_path: Path) ->
     frames = frames_of(read)
     assert len(frames) == replay.games[0].steps + 1 and frames[-1].ended and not frames[0].moves
     assert sum(len(frame.moves) for frame in frames) == sum(replay.slots)
+
+
+def test_a_folder_in_the_place_of_a_replay_is_one_sentence(tmp_path: Path) -> None:
+    ran = league("replay", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"league: {tmp_path} is a folder: give a replay file (*.replay), as `league replays RUN` lists them.\n"
+    )
 
 
 def test_values_and_probabilities_of_networks_are_kept(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Patient:
     def draw_fraction(self) -> float:
         return 0.0
 
-    def live(self, leases: int) -> DoctorReport:
+    def live(self, leases: int, *, snapshots_per_budget: int = 0) -> DoctorReport:
         for _ in range(leases):
             while self.state.directives:
                 directive = next(iter(self.state.directives.values()))
@@ -88,7 +88,7 @@ class Patient:
             if lease.home is not None:
                 player = self.state.players[lease.home]
                 self.ask(ReportProgress(Progress(player.name, player.version + 1, player.trained_steps + 400)))
-        return examine(self.state, iter(self.events), run="patient")
+        return examine(self.state, iter(self.events), run="patient", snapshots_per_budget=snapshots_per_budget)
 
     def play(self, policies: tuple[str, ...], games: int = 30) -> AssignmentOutcome:
         drawn = games if self.rng.random() < self.draw_fraction() else 0
@@ -325,3 +325,33 @@ def test_exports_that_rest_on_too_few_snapshots_are_found_with_the_setting() -> 
     assert "lower gate.min_steps (now 5,000) and gate.timeout_steps (now 9,000)" in finding.change
     often = dataclasses.replace(GATE, min_steps=500, timeout_steps=500)
     assert "few snapshots to export" not in kinds(Patient(config_of(players=(PlayerConfig(gate=often),))).live(40))
+
+
+@pytest.mark.parametrize(
+    ("per_budget", "change"),
+    [(45, "45 snapshots are spread over all of it"), (4, "raise runtime.snapshots_per_budget (now 4)")],
+)
+def test_no_gate_is_to_be_lowered_where_snapshots_come_by_the_budget(per_budget: int, change: str) -> None:
+    never = dataclasses.replace(GATE, min_steps=10**9, timeout_steps=10**9)
+    report = Patient(config_of(players=(PlayerConfig(gate=never),))).live(40, snapshots_per_budget=per_budget)
+    (finding,) = [finding for finding in report.findings if finding.check == "few snapshots to export"]
+    assert change in finding.change and "gate" not in finding.change
+
+
+def test_the_configuration_says_that_snapshots_come_by_the_budget(tmp_path: Path) -> None:
+    yaml = "env: {id: connect_four}\nruntime: {snapshots_per_budget: 45}\n"
+    folder = RunFolder.create(tmp_path / "run", config_yaml=yaml)
+    league = JournaledLeague.create(folder.journal_path, wall_time=lambda: 0.0)
+
+    class OnDisk(Patient):
+        def ask(self, command: Command) -> list[Event]:
+            events = league.execute(command)
+            self.state = league.state
+            return events
+
+    never = dataclasses.replace(GATE, min_steps=10**9, timeout_steps=10**9)
+    OnDisk(config_of(players=(PlayerConfig(gate=never),))).live(40)
+    league.commit()
+    league.close()
+    (finding,) = examine_run(tmp_path / "run").findings
+    assert finding.check == "few snapshots to export" and "45 snapshots" in finding.change

@@ -37,6 +37,21 @@ def test_a_game_that_sleeps_is_measured_by_the_wall() -> None:
     assert len(found.speeds) < len(BATCHES)
 
 
+def test_a_game_of_which_only_resets_sleep_is_measured_in_a_few_times_its_seconds() -> None:
+    """Every reading of the wall is a second after the one before, and the processor's clock stands still."""
+    clocks = Clocks(ticking(1.0), lambda: 0.0, lambda: 0)
+    found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clocks=clocks)
+    assert [speed.num_envs for speed in found.speeds] == [1]
+
+
+def test_a_game_of_which_resets_alone_sleep_is_measured_by_the_wall() -> None:
+    """It has waited up to the end of the first reset, and does not wait in the steps after it."""
+    waits = itertools.count()
+    clocks = Clocks(ticking(0.01), lambda: 0.0, lambda: 10 * min(next(waits), 3))
+    found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clocks=clocks)
+    assert found.speeds[0].decisions_per_core_s == pytest.approx(1 / 0.01)
+
+
 def test_random_play_of_tic_tac_toe_has_its_known_statistics() -> None:
     found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clocks=busy())
     assert [speed.num_envs for speed in found.speeds] == list(BATCHES)

@@ -70,6 +70,13 @@ def test_a_symbolic_link_is_replaced_on_write_and_refused_on_read(tmp_path: Path
     assert not link.is_symlink()
 
 
+def test_a_folder_is_refused_by_its_name_and_left_closed(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(StorageError, match=f"{tmp_path} cannot be read: Is a directory"):
+        Storage().read_bytes(tmp_path, max_bytes=1024)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_a_file_over_the_cap_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:

@@ -209,6 +209,18 @@ def test_a_game_that_only_the_folder_names_is_not_loaded(tmp_path: Path) -> None
     assert not ran.exists()
 
 
+def test_a_game_in_a_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.py").write_text("from pettingzoo.classic import rps_v2\nmake = rps_v2.parallel_env\n")
+    (tmp_path / "own_bot.py").write_text("from envs.bots import RandomBot\n")
+    monkeypatch.chdir(tmp_path)
+    names = ("bot:random", f"bot:{tmp_path / 'own_bot.py'}:RandomBot")
+    report = play_tournament(tmp_path / "t", TournamentConfig(names, env_id="own.py:make", games=2), where=HERE)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert report.env_id == f"{tmp_path / 'own.py'}:make"
+    assert play_tournament(tmp_path / "t", None, where=HERE, trust=True) == report
+
+
 def test_batches_of_a_pairing_differ_and_pairings_share_their_openings(
     config: TournamentConfig, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from envs.facts.game_facts import ENOUGH_EPISODES
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.auto.resolve import resolve
@@ -42,6 +43,40 @@ def test_seats_that_earn_the_same_become_a_team() -> None:
     assert found.config.env.teams == (("red_0", "red_1"), ("blue_0",))
     assert "2 seats earned the same" in found.reasons["env.teams"]
     assert found.situation.game.spec.teams == (0, 0, 1)
+
+
+class Partners(RawRoles):
+    """Two seats earn 1 together now and then in a long game, and what `last` says at its end."""
+
+    def __init__(self, length: int = 500, last: tuple[float, float] = (0.0, 0.0)) -> None:
+        names = ("one", "two")
+        super().__init__(dict.fromkeys(names, 1), dict.fromkeys(names, spaces.Discrete(2)), length=length)
+        self.last = dict(zip(names, last, strict=True))
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.rng = np.random.default_rng(seed)
+        return super().reset(seed, options)
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        observations, rewards, terminations, *rest = super().step(actions)
+        earned = float(self.rng.random() < 0.2)
+        over = any(terminations.values())
+        return observations, {seat: earned + over * self.last[seat] for seat in rewards}, terminations, *rest
+
+
+def test_partners_in_long_games_become_a_team_by_their_rewards() -> None:
+    found = resolve(f"{__name__}:Partners", limit=BUDGET)
+    assert found.config.env.teams == (("one", "two"),)
+    assert found.reasons["env.teams"] == "2 seats earned the same as others, or nearly so, in all of random play"
+
+
+def test_few_games_with_a_winner_show_opponents_whatever_they_earned_together_before() -> None:
+    exact = BudgetConfig(env_steps=10_000)  # 500 turns of four games at random
+    for last, teams in (((1.0, -1.0), ()), ((0.0, 0.0), (("one", "two"),))):
+        rules = f"env.kwargs={{length: 300, last: {list(last)}}}"
+        found = resolve(f"{__name__}:Partners", overrides=[rules], limit=exact, ends_by_steps=True)
+        assert 0 < found.situation.game.episodes < ENOUGH_EPISODES
+        assert found.config.env.teams == teams
 
 
 def test_teams_that_are_given_stay() -> None:
