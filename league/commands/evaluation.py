@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,14 @@ def evaluate(
             help="Comma-separated: auto, ema, last, best, mixture, average, exact, a player, a snapshot or a tag."
         ),
     ] = "auto,last",
-    bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
-    games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
+    bots: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated; empty for none.", show_default="evaluation.bots of RUN, if they fit"),
+    ] = None,
+    games: Annotated[
+        int | None,
+        typer.Option(min=2, help="Games of each match, half from either seat.", show_default="evaluation.games of RUN"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     greedy: Annotated[
         bool | None,
@@ -49,13 +56,14 @@ def evaluate(
         report = evaluate_run(
             run,
             players=names_in(players),
-            bots=names_in(bots),
+            bots=None if bots is None else names_in(bots),
             games=games,
             seed=seed,
             greedy=greedy,
             trust=trust,
             progress=progress,
             replays=replays,
+            say=functools.partial(typer.echo, err=True),
         )
     print_report(report)
     if json_file is not None:
