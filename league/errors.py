@@ -50,7 +50,7 @@ class DiskFull(StorageError):
         self.path = path
         super().__init__(
             f"The disk that holds {path} is full: nothing was overwritten. "
-            "Free some space there, then `league resume` the run."
+            "Free some space there, then give the command again; `league resume` continues a run that ended by it."
         )
 
 

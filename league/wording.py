@@ -1,4 +1,4 @@
-"""Numbers of things, values of settings, and the gist of errors, in words for people."""
+"""Numbers of things, amounts, values of settings, and the gist of errors, in words for people."""
 
 from __future__ import annotations
 
@@ -7,11 +7,29 @@ from collections.abc import Mapping
 
 LONGEST_LINE = 300
 """Characters of an error's line that are shown."""
+_TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun, which has an s where it needs one."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def duration_text(seconds: float) -> str:
+    """As 12 s, 3.5 min, 2.0 h or 1.2 d."""
+    for size, unit in _TIMES:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def size_text(num_bytes: int) -> str:
+    """As 512 B, 1.5 kB, 20.0 MB or 3.1 GB."""
+    for size, unit in _SIZES:
+        if num_bytes >= size:
+            return f"{num_bytes / size:.1f} {unit}"
+    return f"{num_bytes} B"
 
 
 def setting_text(value: object) -> str:

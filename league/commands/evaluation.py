@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -27,12 +28,12 @@ def evaluate(
     ] = "auto,last",
     bots: Annotated[
         str | None,
-        typer.Option(
-            help="Comma-separated; empty for none.",
-            show_default="random,tactical,mcts:25,mcts:100; random in a game of one team",
-        ),
+        typer.Option(help="Comma-separated; empty for none.", show_default="evaluation.bots of RUN, if they fit"),
     ] = None,
-    games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
+    games: Annotated[
+        int | None,
+        typer.Option(min=2, help="Games of each match, half from either seat.", show_default="evaluation.games of RUN"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     greedy: Annotated[
         bool | None,
@@ -62,6 +63,7 @@ def evaluate(
             trust=trust,
             progress=progress,
             replays=replays,
+            say=functools.partial(typer.echo, err=True),
         )
     print_report(report)
     if json_file is not None:

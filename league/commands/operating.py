@@ -98,13 +98,20 @@ def down(
 def restart(
     run: RunArgument,
     no_restart: NoRestart = False,
+    no_eval: NoEval = False,
     trust: Trust = False,
     new_tokens: NewTokens = False,
     wait: Wait = 180.0,
 ) -> None:
-    """Stop a run and start it again in the background."""
+    """Stop a run and start it again in the background; --no-restart and --no-eval hold if `league up` had them."""
+    from league.store.run_folder import RunFolder
+    from league.store.supervision import read_supervision
+
     down(run, wait=wait)
-    up(run, no_restart=no_restart, trust=trust, new_tokens=new_tokens)
+    last = read_supervision(RunFolder.open(run))
+    if last is not None:
+        no_restart, no_eval = no_restart or last.no_restart, no_eval or last.no_eval
+    up(run, no_restart=no_restart, no_eval=no_eval, trust=trust, new_tokens=new_tokens)
 
 
 def ps(

@@ -46,6 +46,7 @@ LOOK_EVERY_S = 0.2
 TRIM_EVERY_S = 60.0
 
 USER_ERROR = 2
+NO_EVAL = "--no-eval"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,12 @@ class Supervisor:
         self._monotonic, self._sleep, self._wall_time = monotonic, sleep, wall_time
         self._child: subprocess.Popen[bytes] | None = None
         self._trim_at = monotonic() + TRIM_EVERY_S
-        self._record = Supervision(supervisor=this_process(folder.path), started_at=wall_time())
+        self._record = Supervision(
+            supervisor=this_process(folder.path),
+            started_at=wall_time(),
+            no_eval=NO_EVAL in self._again,
+            no_restart=not restart,
+        )
         self._stops = 0
 
     def ask_to_stop(self) -> None:

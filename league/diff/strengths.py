@@ -21,9 +21,9 @@ from league.core.metagame.ratings import ELO_PER_LOGIT, INTERVAL_Z, PairGames, b
 from league.core.state.records import BOT_PREFIX
 from league.core.state.scoring import Scoring
 from league.diff.runs import ComparedRun
+from league.eval.bots_to_play import fitting_bots
 from league.eval.match import play_match, team_places
 from league.eval.match_result import Interval, MatchResult
-from league.eval.report import fitting_bots
 from league.policies.auto_export import AUTO
 from league.probes.matches import score_of
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
-from agents.acting.policy import ActInputs, Policy
-from envs.protocol import EnvConfig, EnvError, EnvSpec
-from envs.registry import make
+from agents.acting.policy import Policy
+from envs.protocol import EnvSpec
 from league.contenders.bots import bot_policy
+from league.eval.bots_to_play import BotGames, bots_to_play
 from league.eval.contest import should_sample
 from league.eval.match import team_places, team_sizes
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, pair_row
 from league.eval.run_contenders import RunContender, open_contenders
-from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from league.eval.timed import Count, Deadline, Meeting, Play, play_all
 from league.exact.exports import ASK_S, Search
 from league.json_report import JsonReport
 from league.policies.auto_export import AUTO, LAST
@@ -30,8 +28,6 @@ from league.replays.replay import SeatHolder
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all), at least once in every turn of a match."""
-
-DEFAULT_BOTS = ("random", "tactical", "mcts:25", "mcts:100")
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ def evaluate_run(
     *,
     players: Sequence[str] = (AUTO, LAST),
     bots: Sequence[str] | None = None,
-    games: int = 100,
+    games: int | None = None,
     seed: int = 0,
     opening_plies: int = 2,
     greedy: bool | None = None,
@@ -131,14 +127,16 @@ def evaluate_run(
     progress: Progress | None = None,
     limit_s: float | None = None,
     replays: Path | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> EvalReport:
     """Play the players of a run against bots and each other, all on the same openings, each from every team.
 
     Args:
       run_path: a run folder, also of a live run, or the folder of one snapshot.
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
-      bots: names as in `make_bot`; those that cannot play are left out with a note. None: see `_bots_for`.
-      games: of each match; rounded up to a multiple of the number of teams.
+      bots: names as in `make_bot`; None for those of the run's configuration, see `league.eval.bots_to_play`. One that
+        cannot play the game is left out with a note.
+      games: of each match, None for those of the configuration; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where one seat acts at a time. Where several act at once, or one is known
         to hide something, it samples, since a fixed choice is easily exploited there.
@@ -147,6 +145,7 @@ def evaluate_run(
       replays: folder in which the games are recorded; None records nothing.
       limit_s: seconds of the games, after which it ends with those that it has; bots too dear for them are left out
         with a note. The search for the least exploitable export takes as long at most, and is made once.
+      say: takes a sentence on the time that dear bots need, where there is no limit.
     Raises:
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.
@@ -158,14 +157,10 @@ def evaluate_run(
         greedy = not should_sample(run.env)
     policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     teams = run.spec.num_teams
-    fitting, notes = fitting_bots(run.env, _bots_for(teams) if bots is None else bots, seed=seed)
+    games = run.evaluation.games if games is None else games
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
-    if deadline is not None:
-        decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams
-        fitting, dear = affordable(
-            run.env, fitting, limit_s=max(deadline.left(), 0.0), players=len(policies), decisions=decisions, seed=seed
-        )
-        notes += dear
+    asked = BotGames(conditions.games, 1 if teams == 1 else len(policies), seed)
+    fitting, notes = bots_to_play(run, bots, asked, deadline=deadline, say=say)
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)
     play = Play(run.env, functools.partial(_seated, policies), conditions.games, seed, opening_plies, recording)
     meetings = _meetings(tuple(policies), fitting, teams=teams)
@@ -179,11 +174,6 @@ def evaluate_run(
     return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
 
 
-def _bots_for(teams: int) -> tuple[str, ...]:
-    """`DEFAULT_BOTS`; random play alone in a game of one team, where searching bots say nothing."""
-    return DEFAULT_BOTS if teams > 1 else DEFAULT_BOTS[:1]
-
-
 def team_names(spec: EnvSpec) -> tuple[str, ...]:
     """[T] the names of the seats of each team; empty where every seat is a team of its own."""
     places = team_places(spec).tolist()
@@ -195,31 +185,6 @@ def team_names(spec: EnvSpec) -> tuple[str, ...]:
         own = [name for name, place in zip(names, places, strict=True) if place == team]
         texts.append("+".join(own) if len(own) <= MAX_NAMED else f"{own[0]} and {len(own) - 1} more")
     return tuple(texts)
-
-
-def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The bots that can play a game, and a sentence on each that cannot; found out by asking each for one move.
-
-    Raises:
-      EnvError: no such bot, or the game cannot be made.
-    """
-    fitting, notes = [], []
-    env = make(env_config, num_envs=1)
-    try:
-        turn = env.reset(seed)
-        slots = np.arange(1)
-        view = ActInputs(env, turn, slots, np.zeros((1, 0), np.float32))
-        for name in dict.fromkeys(bots):
-            bot = bot_policy(name, seed=seed)
-            try:
-                bot.act(view, np.random.default_rng(seed))
-            except EnvError as error:
-                notes.append(f"{name} does not play {env_config.id}: {error}")
-            else:
-                fitting.append(name)
-    finally:
-        env.close()
-    return tuple(fitting), tuple(notes)
 
 
 def _meetings(players: Sequence[str], bots: Sequence[str], *, teams: int) -> list[Meeting]:

@@ -169,6 +169,17 @@ def affordable(
     return tuple(kept), tuple(notes)
 
 
+def expected_seconds(
+    env: EnvConfig, bots: Sequence[str], *, moves: float, seed: int, enough_s: float
+) -> dict[str, float]:
+    """Seconds that each bot needs for so many moves, judging by its first in a game.
+
+    Args:
+      bots: that can play the game. enough_s: seconds far above which a rough figure does.
+    """
+    return {bot: moves * seconds_a_move(env, bot, seed=seed, enough_s=enough_s / max(moves, 1.0)) for bot in bots}
+
+
 def seconds_a_move(
     env_config: EnvConfig, bot: str, *, seed: int, enough_s: float, clock: Callable[[], float] = time.perf_counter
 ) -> float:

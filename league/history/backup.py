@@ -28,7 +28,7 @@ from league.store.journal_reader import Head, JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
-from league.store.staging import staged_run
+from league.store.staging import require_apart, staged_run
 from league.store.storage import Storage, set_aside_path
 
 RECORD_FILE = "backup.json"
@@ -108,9 +108,7 @@ def back_up(
     """
     began = time.monotonic()
     origin, target = RunFolder.open(run), RunFolder(destination, storage=storage)
-    here, there = origin.path.resolve(), target.path.resolve()
-    if here.is_relative_to(there) or there.is_relative_to(here):
-        raise LeagueError(f"{destination} and {run} lie in one another: choose a folder outside of the run.")
+    require_apart(run, destination)
     _put_back(target.path)
     report = BackupReport(str(run), str(destination))
     with _earlier_backup(origin, target) as earlier:

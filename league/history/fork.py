@@ -36,7 +36,7 @@ from league.store.journal_reader import JournalReader
 from league.store.journaled_league import LEAGUE_FOLD
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
-from league.store.staging import staged_run
+from league.store.staging import require_apart, staged_run
 from league.store.storage import Storage
 
 
@@ -105,6 +105,7 @@ def fork_run(
       LeagueError, EnvError: one sentence for the user; nothing is at `new`.
     """
     origin = RunFolder.open(source)
+    require_apart(source, new)
     if trust:
         trust_folder(origin.path)
     before, config = read_config(origin), read_config(origin, overrides=overrides)

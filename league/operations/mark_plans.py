@@ -47,6 +47,13 @@ def _snapshot_of(inputs: PlanInputs, name: str) -> str:
         chosen = choose(inputs.state, name)
     except UnknownPolicy as error:
         raise OperationRefused(str(error)) from error
-    if chosen.checkpoint is not None or chosen.is_drawn or len(chosen.members) != 1:
-        raise OperationRefused(f"{name} stands for no single snapshot; name one")
+    if chosen.checkpoint is not None:
+        raise OperationRefused(
+            f"{name} stands for {chosen.reason}, which is no snapshot; take one with `league snapshot` and name it"
+        )
+    if chosen.is_drawn:
+        raise OperationRefused(
+            f"{name} stands for a mixture, of which a snapshot is drawn for each game; name one of them, as "
+            f"{chosen.members[0][1].snapshot_id}"
+        )
     return chosen.members[0][1].snapshot_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ from agents.restart_state import RestartStateError, ema_in, weights_in
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
+from league.config.run_config import EvaluationConfig
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
@@ -50,6 +51,7 @@ class OpenRun:
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
       exact: exact values of its exports as they are now; None where none were computed.
+      evaluation: its settings of evaluations; the defaults for a folder of frozen policies.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class OpenRun:
     store: SnapshotStore
     checkpoints: CheckpointStore
     exact: ExactExports | None = None
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def choose(self, player: str) -> Selection:
         """The policy that a name stands for. Raises UnknownPolicy."""
@@ -105,6 +108,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         store=LocalSnapshotStore(run.snapshots_path),
         checkpoints=CheckpointStore(run.checkpoints_path),
         exact=read_exact(run, state),
+        evaluation=config.evaluation,
     )
 
 

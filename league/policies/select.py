@@ -138,13 +138,26 @@ def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
       UnknownPolicy: none is known of the snapshots that there are.
     """
     if exact is None or not exact.mixture:
-        refusal = "" if exact is None else exact.refusal
-        why = refusal or "`league eval` computes it for these snapshots, where the game is small enough."
-        raise UnknownPolicy(f"the run has no {EXACT} mixture, take auto: {why}")
+        raise UnknownPolicy(f"the run has no {EXACT} mixture, take auto: {_why_no_exact(state, exact)}")
     ordered = sorted(exact.mixture.items(), key=lambda part: -part[1])
     members = tuple((weight, state.snapshots[name]) for name, weight in ordered)
     reason = f"the mixture of main agents' snapshots that loses least to exact best replies: {exact.values[EXACT]:.3g}"
     return Selection(EXACT, members, reason, is_drawn=True)
+
+
+def _why_no_exact(state: LeagueState, exact: ExactExports | None) -> str:
+    """A sentence on what stands against an exact mixture, or on what would compute it."""
+    if not state.is_competitive:
+        return "in a game of one team there is no reply to compute."
+    if state.perfect_information:
+        return "every seat sees everything in this game, so that the strongest is the hardest to beat."
+    if all(state.snapshots[name].trained_steps == 0 for name in exported_snapshots(state)):
+        return "it has no trained snapshot yet."
+    if exact is not None and exact.refusal:
+        return exact.refusal
+    if exact is not None and EXACT in exact.made_of:
+        return f"the search for it was not over after {exact.limit_s:.0f} s."
+    return "`league eval` computes it for these snapshots, where the game is small enough."
 
 
 def _mixture_of(state: LeagueState, written: str, exact: ExactExports | None) -> Selection:

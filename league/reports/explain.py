@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from envs.protocol import EnvConfig
@@ -15,6 +14,7 @@ from league.config.loading import parse_config
 from league.config.reference import KeyEntry, explain
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
 from league.errors import LeagueError
+from league.json_report import JsonReport
 from league.store.run_folder import RunFolder
 from league.wording import setting_text
 
@@ -37,18 +37,14 @@ class SettingRow:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(JsonReport):
     """The settings under a key."""
 
-    rows: tuple[SettingRow, ...]
-
-    def to_json(self) -> str:
-        """As a JSON list."""
-        return json.dumps([asdict(row) for row in self.rows])
+    settings: tuple[SettingRow, ...]
 
     def text(self) -> str:
         """For people."""
-        return "\n".join(row.text() for row in self.rows)
+        return "\n".join(row.text() for row in self.settings)
 
 
 def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None) -> Explanation:

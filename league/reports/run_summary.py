@@ -12,8 +12,9 @@ import typer
 from envs.protocol import EnvError
 from envs.registry import spec_of
 from league.config.loading import parse_config
-from league.config.run_config import EvaluationConfig, RunConfig
+from league.config.run_config import RunConfig
 from league.errors import LeagueError
+from league.eval.bots_to_play import chosen_bots
 from league.policies.auto_export import AUTO, LAST
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
@@ -66,7 +67,7 @@ def show_end(
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
     typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
-    bots = last_bots(config)
+    bots = chosen_bots(config.evaluation, spec_of(config.env))
     if bots and status.league.snapshots and limit_s is not None:
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         with _failure_said():
@@ -74,9 +75,7 @@ def show_end(
                 report = evaluate_run(
                     path,
                     players=(AUTO, LAST),
-                    bots=bots,
                     limit_s=limit_s,
-                    games=config.evaluation.games,
                     progress=progress,
                 )
             print_report(report)
@@ -105,20 +104,14 @@ def next_commands(config: RunConfig, run: str, *, spent: Spent, has_policies: bo
 
     is_spent = budget_spent(config.budget, spent, limits=Limits())
     commands = [train_on_command(run, config.budget, spent) if is_spent else f"league resume {run} --for 180s"]
+    spec = spec_of(config.env)
     if has_policies:
         commands.append(f"league watch {run}")
-        if accepts_moves_by_hand(spec_of(config.env)):
+        if accepts_moves_by_hand(spec):
             commands.append(f"league play {run}")
-    bots = ",".join(config.evaluation.bots) or "random"
-    return [*commands, f"league eval {run} --bots {bots} --games {LONGER_GAMES}", f"league ratings {run}"]
-
-
-def last_bots(config: RunConfig) -> tuple[str, ...]:
-    """The bots of the last evaluation; in games of one team the default searching bots say nothing and are left out."""
-    chosen = config.evaluation.bots
-    if chosen != EvaluationConfig().bots or len(set(spec_of(config.env).teams)) > 1:
-        return chosen
-    return ("random",)
+    bots = "" if config.evaluation.bots else " --bots random"
+    commands.append(f"league eval {run}{bots} --games {LONGER_GAMES}")
+    return [*commands, f"league ratings {run}"] if spec.num_teams > 1 else commands
 
 
 def _as_typed(path: Path) -> str:

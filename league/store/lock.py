@@ -12,7 +12,8 @@ from typing import Self
 
 import msgspec
 
-from league.errors import RunInUse, StorageError
+from league.errors import DiskFull, RunInUse, StorageError
+from league.store.storage import NO_SPACE
 
 _MAX_BYTES = 4096
 
@@ -54,7 +55,7 @@ class RunLock:
 
         Raises:
           RunInUse: a live process holds it; names its pid and host.
-          StorageError: the file system does not allow it.
+          DiskFull, StorageError: the file system does not allow it.
         """
         assert self._descriptor is None, "the lock is already held by this object"
         try:
@@ -75,6 +76,8 @@ class RunLock:
             ) from error
         except OSError as error:
             os.close(descriptor)
+            if error.errno in NO_SPACE:
+                raise DiskFull(self._path) from error
             raise StorageError(f"{self._path} cannot be locked: {error.strerror}.") from error
         self._descriptor = descriptor
         _HELD.add(self)

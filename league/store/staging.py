@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from league.errors import LeagueError, RunExists
+from league.errors import LeagueError, RunExists, StorageError
 from league.store.run_folder import RunFolder
 from league.store.storage import TEMPORARY_PREFIX, Storage
 
@@ -28,8 +28,7 @@ def staged_run(path: Path, *, config_yaml: str, storage: Storage, replaces: bool
     if not replaces and final.exists() and not (final.is_dir() and not any(final.iterdir())):
         raise RunExists(f"{final} is there already and not empty: choose another folder.")
     run = RunFolder(staging_path(final), storage=storage)
-    storage.make_folder(run.path)
-    with run.lock:
+    with _locked_folder(run):
         try:
             _clear(run)
             yield RunFolder.create(run.path, config_yaml=config_yaml, storage=storage)
@@ -44,6 +43,35 @@ def staged_run(path: Path, *, config_yaml: str, storage: Storage, replaces: bool
             raise
         if replaces:
             storage.remove_folder(run.path)  # the replaced one; no error here may undo the swap
+
+
+@contextlib.contextmanager
+def _locked_folder(run: RunFolder) -> Iterator[None]:
+    """The folder, made and locked; where it cannot be locked, none is left."""
+    run.storage.make_folder(run.path)
+    try:
+        run.lock.acquire()
+    except StorageError:
+        with contextlib.suppress(LeagueError):
+            run.storage.remove_folder(run.path)
+        raise
+    try:
+        yield
+    finally:
+        run.lock.release()
+
+
+def require_apart(run: Path, other: Path) -> None:
+    """Refuse a copy of a run whose folder is the run's, lies in it, or holds it.
+
+    Raises:
+      LeagueError: it is so.
+    """
+    here, there = run.resolve(), other.resolve()
+    if here == there:
+        raise LeagueError(f"{other} is the run itself: choose another folder.")
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise LeagueError(f"{other} and {run} lie in one another: choose a folder outside of the run.")
 
 
 def staging_path(path: Path) -> Path:

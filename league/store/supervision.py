@@ -24,6 +24,7 @@ class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       last_crash_at: wall time of that, seconds since 1970; 0 before the first.
       gave_up: why it starts the run no more; empty while it does.
       stopping: whether it was asked to end the run.
+      no_eval, no_restart: as `league up` was given them; `league restart` keeps them.
     """
 
     supervisor: Holder
@@ -33,6 +34,8 @@ class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_crash_at: float = 0.0
     gave_up: str = ""
     stopping: bool = False
+    no_eval: bool = False
+    no_restart: bool = False
 
     def is_alive(self, folder: RunFolder) -> bool:
         """True while that very process lives and supervises this folder."""

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from league.reports.status.run_size import duration_text
 from league.store.run_folder import AlertStatus, RunFolder, WorkerStatus
+from league.wording import duration_text
 
 WORTH_TELLING_S = 60.0
 """Age of a live daemon's heartbeat above which it is reported: the daemon is busy or hangs."""

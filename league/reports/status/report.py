@@ -10,11 +10,11 @@ from league.config.commented import chosen_in
 from league.json_report import JsonReport
 from league.reports.status.heartbeat_status import HeartbeatStatus, heartbeat_status
 from league.reports.status.league_status import LeagueStatus, league_status
-from league.reports.status.run_size import disk_bytes, size_text
+from league.reports.status.run_size import disk_bytes
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from league.store.supervision import read_supervision
-from league.wording import counted, setting_text
+from league.wording import counted, setting_text, size_text
 
 
 @dataclass(frozen=True)

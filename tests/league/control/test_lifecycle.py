@@ -134,6 +134,8 @@ def test_restart_and_leaving_at_once(run: Path) -> None:
     assert known_tokens(RunFolder(run).tokens_path) == tokens, "a live run keeps its tokens"
     assert league("restart", run, "--new-tokens").code == 0
     assert daemon_of(run).pid != before.pid
+    last = read_supervision(RunFolder(run))
+    assert last is not None and (last.no_eval, last.no_restart) == (True, False), "as `league up` had them"
     assert known_tokens(RunFolder(run).tokens_path) is None, "they are made by the next server that needs them"
     assert league("down", run, "--now", "--wait", 20).code == 0
     assert not row_of(RunFolder(run)).live

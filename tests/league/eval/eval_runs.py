@@ -15,7 +15,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.config.run_config import RunConfig, dump_config
+from league.config.run_config import EvaluationConfig, RunConfig, dump_config
 from league.core.state.commands import (
     BeginProbe,
     ConfirmSnapshot,
@@ -100,9 +100,17 @@ def column_of(policy: LoadedPolicy | LoadedMixture) -> int:
 class MadeRun:
     """A run folder in the making. Main agents from `main-0` on and one `main-exploiter-0`."""
 
-    def __init__(self, path: Path, *, env: EnvConfig, network: NetworkConfig = TINY, main_agents: int = 1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        env: EnvConfig,
+        network: NetworkConfig = TINY,
+        main_agents: int = 1,
+        evaluation: EvaluationConfig | None = None,
+    ) -> None:
         settings = LeagueConfig(players=(PlayerConfig(count=main_agents), PlayerConfig(role="main_exploiter")))
-        self.config = RunConfig(env=env, network=network, league=settings)
+        self.config = RunConfig(env=env, network=network, league=settings, evaluation=evaluation or EvaluationConfig())
         self.folder = RunFolder.create(path, config_yaml=dump_config(self.config))
         self.path = path
         self._store = LocalSnapshotStore(self.folder.snapshots_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from envs.protocol import EnvConfig, EnvError
+from league.config.run_config import EvaluationConfig
 from league.contenders.bots import bot_policy
 from league.eval.match import play_match
 from league.eval.pairs import pair_row
@@ -107,6 +108,34 @@ def test_a_game_of_one_seat_is_reported_by_returns(tmp_path: Path) -> None:
     assert [row.name for row in report.returns] == ["best", "random"]
     assert "mean return" in shown(report)
     json.loads(report.to_json())
+
+
+def test_bots_and_games_that_are_not_named_are_those_of_the_run(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR, evaluation=EvaluationConfig(bots=("tactical",), games=6))
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    report = evaluate_run(made.close(), players=["best"])
+    assert [(row.away, row.games) for row in report.pairs] == [("tactical", 6)]
+
+
+def test_a_game_of_one_team_is_not_searched_unless_that_is_asked_for(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=EnvConfig("probe_turns", kwargs={"num_seats": 1}))
+    made.snapshot("main-0", constant_network(made.config, action=0))
+    report = evaluate_run(made.close(), players=["best"], games=4)
+    assert [row.name for row in report.returns] == ["best", "random"]
+
+
+def test_the_time_of_dear_bots_is_said_before_their_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    for action in (1, 3):
+        made.snapshot("main-0", constant_network(made.config, action=action))
+    made.snapshot("main-exploiter-0", constant_network(made.config, action=2))
+    made.rate({"main-0-s0": 0, "main-0-s1": 1, "main-exploiter-0-s0": 2}.__getitem__)  # 10 decisions a game
+    monkeypatch.setattr("league.eval.timed.seconds_a_move", lambda env, bot, **_: 0.5 if bot == "tactical" else 1e-5)
+    said: list[str] = []
+    evaluate_run(made.close(), players=["best", "main-0-s0"], bots=["random", "tactical"], games=20, say=said.append)
+    assert said == [
+        "For 20 games a match the bots need time: tactical about 1.7 min. --bots and --games choose others."
+    ]
 
 
 def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None:

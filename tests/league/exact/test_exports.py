@@ -17,9 +17,9 @@ from league.exact import exports
 from league.exact.exports import Search, copies_to_play, open_to_play, with_exact
 from league.exact.small_game import NoExactValue, SmallGame
 from league.export.exporter import choose_export
-from league.policies.auto_export import EMA, EXACT, EXPORTS
+from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
 from league.policies.loading import open_run
-from league.policies.select import UnknownPolicy
+from league.policies.select import UnknownPolicy, choose
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
@@ -101,6 +101,20 @@ def test_what_changed_is_computed_again_and_the_rest_is_kept(
     later = open_to_play(run, ["auto"]).exact
     assert games.asked == 3 and later is not None and later.is_current and later.values[EXACT] < 7.0
     assert later.made_of[EXACT] != first.made_of[EXACT]
+
+
+def test_who_has_no_exact_mixture_is_told_why(run: Path) -> None:
+    state = open_run(run).state
+    no_time = ExactExports({}, made_of={EXACT: "these"}, limit_s=60.0)
+    cases = {
+        "in a game of one team there is no reply": (dataclasses.replace(state, teams=(0, 0)), None),
+        "every seat sees everything": (dataclasses.replace(state, perfect_information=True), None),
+        "the search for it was not over after 60 s": (state, no_time),
+        "`league eval` computes it": (state, None),
+    }
+    for words, (asked, exact) in cases.items():
+        with pytest.raises(UnknownPolicy, match=f"no exact mixture, take auto: {words}"):
+            choose(asked, EXACT, exact=exact)
 
 
 def test_a_refusal_is_said_once_and_tried_again_with_more_time_or_by_name(run: Path, games: Games) -> None:

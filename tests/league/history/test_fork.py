@@ -25,7 +25,7 @@ from league.core.state.events import (
     SnapshotAdded,
 )
 from league.core.state.records import Directive
-from league.errors import ConfigError, RunExists
+from league.errors import ConfigError, LeagueError, RunExists
 from league.history.event_ref import belongs_to_the_one_before
 from league.history.fork import fork_run
 from league.reports.lineage import read_lineage
@@ -56,6 +56,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     start(folder, tiny(runtime={"checkpoint_updates": 2}), env_steps=STEPS)
     return folder / "run"
+
+
+@pytest.mark.parametrize(("where", "sentence"), [("", "is the run itself"), ("inside", "lie in one another")])
+def test_a_fork_lies_outside_of_its_run(made: Path, where: str, sentence: str) -> None:
+    before = contents(made)
+    with pytest.raises(LeagueError, match=sentence):
+        fork_run(made, made / where, at="latest")
+    assert contents(made) == before
 
 
 def events_after(path: Path, kind: type[Event]) -> list[int]:

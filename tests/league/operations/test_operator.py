@@ -114,7 +114,7 @@ def test_one_players_value_reaches_its_learner_alone(tmp_path: Path) -> None:
         ("add", {"role": "main_agent", "parent": "nobody-s1"}, "no snapshot 'nobody-s1'"),
         ("reset", {"player": "nobody"}, "no player or role"),
         ("resett", {}, "did you mean reset"),
-        ("tag", {"snapshot": "mixture", "name": "x"}, "no single snapshot"),
+        ("tag", {"snapshot": "mixture", "name": "x"}, "name one of them, as main-0-s0"),
         ("tag", {"snapshot": "main-0-s0", "name": "../x"}, "can be no tag"),
         ("tag", {"snapshot": "main-0-s0", "name": "best"}, "best names a policy in every run"),
         ("set", {"key": "tags.auto", "value": "main-0-s0"}, "auto names a policy in every run"),

@@ -28,7 +28,7 @@ def test_a_failed_evaluation_is_one_sentence_of_a_training_that_ended_well(
     def fail(*_: object, **__: object) -> None:
         raise EnvError("the game broke.")
 
-    monkeypatch.setattr("league.reports.run_summary.last_bots", lambda config: ("random",))
+    monkeypatch.setattr("league.reports.run_summary.chosen_bots", lambda *_: ("random",))
     monkeypatch.setattr("league.eval.report.evaluate_run", fail)
     show_end(made, "the budget is spent", spent=Spent(), limit_s=5.0, games_line=games_line)
     said = capsys.readouterr()
@@ -53,7 +53,7 @@ def test_commands_named_at_the_end_work(made: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("env_id", "has_policies", "names"),
     [
-        ("gymnasium:Pendulum-v1", True, ["resume", "watch", "eval", "ratings"]),
+        ("gymnasium:Pendulum-v1", True, ["resume", "watch", "eval"]),
         ("tic_tac_toe", False, ["resume", "eval", "ratings"]),
     ],
 )

@@ -15,11 +15,11 @@ from league.errors import JournalError, MissingRun
 from league.reports.doctor import examine_run
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
-from league.reports.status.run_size import duration_text, size_text
 from league.reports.verify import verify_run
 from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
+from league.wording import duration_text, size_text
 from tests.league.eval.eval_runs import MadeRun
 from tests.league.tiny_runs import state_of
 

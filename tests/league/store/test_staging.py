@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from league.errors import CorruptSnapshot, MissingSnapshot, RunExists, RunInUse, StorageError
+from league.errors import CorruptSnapshot, DiskFull, MissingSnapshot, RunExists, RunInUse, StorageError
 from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
@@ -64,6 +64,21 @@ def test_an_error_leaves_nothing_and_a_death_only_what_the_next_attempt_removes(
         pass
     assert list(tmp_path.iterdir()) == [path]
     assert not list(path.rglob("over"))
+
+
+def test_a_disk_that_is_full_before_the_first_byte_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)  # the name of the holder in the lock
+    with (
+        pytest.raises(DiskFull, match="give the command again"),
+        staged_run(tmp_path / "new", config_yaml="", storage=STORAGE),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def interrupt_at(point: str) -> Callable[[str], None]:

@@ -148,13 +148,13 @@ def test_init_prints_a_configuration_that_trains_as_it_is(tmp_path: Path) -> Non
 def test_explain_tells_given_chosen_and_default_apart(tmp_path: Path) -> None:
     source = written(tmp_path, {"env": {"id": "tic_tac_toe"}, "seed": 3, "budget": {"env_steps": 3000}})
     origins = {
-        key: league("explain", source, key, "--json").json[0]["origin"]
+        key: league("explain", source, key, "--json").json["settings"][0]["origin"]
         for key in ("seed", "learner.unroll_length", "learner.max_grad_norm")
     }
     assert origins["seed"] == "given"
     assert origins["learner.unroll_length"].startswith("auto: a seat decides 5 times")
     assert origins["learner.max_grad_norm"] == "the default of every game"
-    role = league("explain", source, "league.players.0.role", "--json").json[0]
+    role = league("explain", source, "league.players.0.role", "--json").json["settings"][0]
     assert role["origin"] == "auto: chosen with league.players"
     players = league("explain", source, "league.players.0.gate.min_steps")
     assert "auto: " in players.out
@@ -168,9 +168,9 @@ def test_a_run_tells_what_was_chosen(tmp_path: Path) -> None:
     status = league("status", tmp_path / "run")
     assert "learner.unroll_length = 8  (a seat decides 5 times a game at most)" in status.out
     assert league("status", tmp_path / "run", "--json").json["settings"]["network.encoder"][0] == "mlp"
-    assert league("explain", tmp_path / "run", "seed", "--json").json[0]["origin"] == "given"
+    assert league("explain", tmp_path / "run", "seed", "--json").json["settings"][0]["origin"] == "given"
     assert "auto: " in league("explain", tmp_path / "run", "learner.batch_rows").out
-    assert len(league("explain", tmp_path / "run", "learner", "--json").json) > 20
+    assert len(league("explain", tmp_path / "run", "learner", "--json").json["settings"]) > 20
 
 
 def test_check_env_lists_the_settings() -> None:
