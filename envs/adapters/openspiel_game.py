@@ -46,7 +46,7 @@ def load_game(name: str, kwargs: Mapping[str, object]) -> Any:
         if not kwargs:
             return pyspiel.load_game(name)
         return pyspiel.load_game(short, {key: parameters[key] for key in parameters if key != "name"} | dict(kwargs))
-    except (pyspiel.SpielError, TypeError) as error:
+    except (pyspiel.SpielError, TypeError, IndexError) as error:  # the last: a parameter that it looks up unasked
         raise EnvError(f"{env_id}: OpenSpiel cannot load it: {first_line(error)}") from error
 
 

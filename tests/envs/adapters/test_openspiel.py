@@ -170,6 +170,7 @@ def test_parameters_may_stand_in_kwargs() -> None:
         (EnvConfig("openspiel:goofspiel(cards=4)"), "Unknown parameter 'cards'. Available parameters are: egocentric"),
         (EnvConfig("openspiel:goofspiel", {"num_cards": "x"}), "Expected type: kInt"),
         (EnvConfig("openspiel:goofspiel", {"num_cards": [1]}), "cannot load it"),
+        (EnvConfig("openspiel:nfg_game"), "cannot load it: map::at"),
         (EnvConfig("openspiel:mfg_crowd_modelling"), "mean-field"),
         (EnvConfig("openspiel:negotiation"), "draws its chance events itself"),
         (EnvConfig("openspiel:crossword"), "does not give the tensor that it promises: ObservationTensorShape"),

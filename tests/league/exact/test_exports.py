@@ -103,7 +103,7 @@ def test_what_changed_is_computed_again_and_the_rest_is_kept(
     assert later.made_of[EXACT] != first.made_of[EXACT]
 
 
-def test_who_has_no_exact_mixture_is_told_why(run: Path) -> None:
+def test_a_missing_exact_mixture_is_refused_with_its_reason(run: Path) -> None:
     state = open_run(run).state
     no_time = ExactExports({}, made_of={EXACT: "these"}, limit_s=60.0)
     cases = {
