@@ -227,7 +227,8 @@ def test_check_env_tells_a_good_game_from_a_broken_one() -> None:
     assert ran.code == 1
     assert any("the dice fell under the table" in problem for problem in ran.json["problems"])
     assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "seven"), "NAME=VALUE")
-    assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "a=[1"), "'a=[1'", "is no YAML")
+    unclosed = league("check-env", "tic_tac_toe", "-k", "a=[1")
+    assert unclosed.code == 2 and "a=[1: 1 problem" in unclosed.err and "expected" in unclosed.err
 
 
 def test_one_broken_rule_is_one_place() -> None:
