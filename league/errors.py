@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from league.wording import counted
+
 
 class LeagueError(Exception):
     """Root of the tree; `str(error)` is a full sentence for the user."""
@@ -31,7 +33,7 @@ class ConfigError(LeagueError):
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.source = source
         self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        count = counted(len(self.problems), "problem")
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {problem}" for problem in self.problems)]))
 
 

@@ -11,9 +11,14 @@ _TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, which has an s where it needs one."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, as `noun_for` has it."""
+    return f"{number:,} {noun_for(number, noun, plural)}"
+
+
+def noun_for(number: int, noun: str, plural: str = "") -> str:
+    """The noun after a number: in the plural, by default with an s, unless there is one."""
+    return noun if number == 1 else plural or f"{noun}s"
 
 
 def duration_text(seconds: float) -> str:

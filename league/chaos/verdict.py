@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from league.chaos.audit import Audit
 from league.chaos.follower import Noted
 from league.json_report import JsonReport
+from league.wording import counted
 
 
 @dataclass
@@ -99,9 +100,10 @@ class Verdict(JsonReport):
         strikes = ", ".join(f"{number} x {name}" for name, number in sorted(self.strikes.items())) or "none"
         lines = [
             f"{self.run}: {'holds' if self.holds else 'does NOT hold'} (seed {self.seed}, {self.seconds:.0f} s)",
-            f"  faults: {strikes}; {self.restarts} restarts of the daemon",
-            f"  {self.leases_seen:,} finished leases were seen from outside, {self.leases:,} with {self.games:,} games "
-            f"are in the journal; {self.noticed} damaged copies were found out",
+            f"  faults: {strikes}; {counted(self.restarts, 'restart')} of the daemon",
+            f"  {counted(self.leases_seen, 'finished lease')} seen from outside, {self.leases:,} with "
+            f"{counted(self.games, 'game')} in the journal; "
+            f"{counted(self.noticed, 'damaged copy', 'damaged copies')} found out",
         ]
         for row in self.recoveries:
             lines.append(

@@ -136,7 +136,9 @@ def play(
             metavar="RUN|CONTENDER", help="Run, RUN:NAME, snapshot, package or bot:NAME.", show_default=False
         ),
     ],
-    seat: Annotated[int | None, typer.Option(min=0, help="Your seat; the first by default.")] = None,
+    seat: Annotated[
+        str | None, typer.Option(metavar="SEAT", help="Your seat, by number from 0 or by name; the first by default.")
+    ] = None,
     hints: Annotated[bool, typer.Option("--hints", help="Show before each move what the policy would do.")] = False,
     evaluation: Annotated[
         bool, typer.Option("--evaluation", help="Show values and probabilities behind the others' moves.")

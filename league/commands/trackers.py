@@ -17,6 +17,7 @@ def add_trackers(app: typer.Typer) -> None:
 def sync(run: RunArgument) -> None:
     """Upload what a stopped run has kept on the disk: offline runs, and the rows that wait."""
     from league.trackers.wandb_sync import sync_run
+    from league.wording import counted
 
     sent = sync_run(run, say=typer.echo)
-    typer.echo(f"{run}: {sent} offline runs and the waiting rows are at wandb.")
+    typer.echo(f"{run}: {counted(sent, 'offline run')} and the waiting rows are at wandb.")

@@ -20,6 +20,7 @@ from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.errors import InvalidName
 from league.store.storage import checked_name
+from league.wording import counted
 
 if TYPE_CHECKING:
     from agents.learner.config import LearnerConfig
@@ -73,7 +74,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     idle = runtime.learner_hosts - players
     if idle > 0:
         yield (
-            f"runtime.learner_hosts: {runtime.learner_hosts} hosts for {players} players, {idle} would have nothing to "
+            f"runtime.learner_hosts: {counted(runtime.learner_hosts, 'host')} for {counted(players, 'player')}, "
+            f"{idle} would have nothing to "
             f"do; use {players}, or raise the count of league.players"
         )
 

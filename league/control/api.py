@@ -19,6 +19,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from starlette.exceptions import HTTPException as RoutingError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from league.control.exposition import CONTENT_TYPE, exposition
@@ -81,7 +82,7 @@ def make_api(folder: RunFolder, queue: Queue, *, tokens: Tokens | None, hosts: t
     allowed = ["localhost", "127.0.0.1", "[::1]", *hosts]
     api.add_middleware(TrustedHostMiddleware, allowed_hosts=allowed, www_redirect=False)
     api.middleware("http")(_bounded)
-    api.exception_handler(HTTPException)(_refused)
+    api.exception_handler(RoutingError)(_refused)
     api.exception_handler(RequestValidationError)(_misshapen)
     api.exception_handler(LeagueError)(_told)
     guard = _owner if tokens is None else _token_guard(tokens)
@@ -198,8 +199,8 @@ async def _bounded(request: Request, call_next: Callable[[Request], Awaitable[Re
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": str(error.detail)}, error.status_code)
+    assert isinstance(error, RoutingError)
+    return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
 
 
 async def _misshapen(request: Request, error: Exception) -> Response:

@@ -30,6 +30,7 @@ from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import require_apart, staged_run
 from league.store.storage import Storage, set_aside_path
+from league.wording import counted
 
 RECORD_FILE = "backup.json"
 MAX_RECORD_BYTES = 1 << 16
@@ -212,7 +213,7 @@ def _copy_snapshots(
     unnamed = stored - {known.digest for known in state.snapshots.values()}
     have = set(ours.digests())
     for number, digest in enumerate(sorted({*wanted, *unnamed} - have)):
-        progress(f"{number:,} of {len(wanted):,} snapshots")
+        progress(f"{number:,} of {counted(len(wanted), 'snapshot')}")
         try:
             if before is not None and before.folder(digest).is_dir():
                 ours.share(digest, before)

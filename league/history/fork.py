@@ -38,6 +38,7 @@ from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import require_apart, staged_run
 from league.store.storage import Storage
+from league.wording import counted
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class ForkReport(JsonReport):
         return "\n".join(
             [
                 f"{self.run}: begins with the first {self.event:,} events of {self.source} "
-                f"({self.games:,} games, {self.env_steps:,} env steps, {self.snapshots} snapshots)",
+                f"({counted(self.games, 'game')}, {counted(self.env_steps, 'env step')}, "
+                f"{counted(self.snapshots, 'snapshot')})",
                 *(f"  {point.text()}" for point in self.players),
                 *(f"  snapshot {name} cannot be read and is set aside" for name in self.set_aside),
                 f"  games in flight {games}",

@@ -35,6 +35,7 @@ from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFol
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import TEMPORARY_PREFIX, Storage
+from league.wording import counted
 
 SET_ASIDE = "rewound-"
 _CARRIED = (*RESUME_FILES, "status.json")
@@ -73,8 +74,9 @@ class RewindReport(JsonReport):
         games = "continue as they were" if self.same_games else "start again"
         return "\n".join(
             [
-                f"{self.run}: back to event {self.event:,}; {self.events:,} events, {self.games:,} games, "
-                f"{self.env_steps:,} env steps, {self.snapshots} snapshots {where}",
+                f"{self.run}: back to event {self.event:,}; {counted(self.events, 'event')}, "
+                f"{counted(self.games, 'game')}, "
+                f"{counted(self.env_steps, 'env step')}, {counted(self.snapshots, 'snapshot')} {where}",
                 *(f"  {point.text()}" for point in self.players),
                 f"  games in flight {games}",
             ]

@@ -20,6 +20,7 @@ from league.store.journaled_league import JournaledLeague, read_state
 from league.store.run_folder import HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.storage import Storage
+from league.wording import counted
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,12 @@ class GcReport(JsonReport):
             verb, when = "would go", ""
         else:
             verb, when = ("go", " with the next snapshot") if self.live else ("are gone", "")
-        lines = [f"{self.run}: the weights of {len(going)} snapshots {verb}{when} ({size}), {len(self.kept)} stay"]
+        lines = [
+            f"{self.run}: the weights of {counted(len(going), 'snapshot')} {verb}{when} ({size}), {len(self.kept)} stay"
+        ]
         if not going:
-            lines = [f"{self.run}: nothing goes; {len(self.kept)} snapshots have weights, {self.keep} may"]
+            kept = counted(len(self.kept), "snapshot")
+            lines = [f"{self.run}: nothing goes; weights are kept of {kept}, of {self.keep} they may be"]
         lines += [f"  {'gone' if self.done else 'go  '}  {found.snapshot:<28} {found.reason}" for found in going]
         lines += [f"  stay  {found.snapshot:<28} {found.reason}" for found in self.kept]
         return "\n".join(lines)

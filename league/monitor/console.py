@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from league.monitor.view import GateView, PayoffView, PlayerView, RunView
+from league.wording import counted, noun_for
 
 LINE_INTERVAL_S = 10.0
 FRAME_INTERVAL_S = 0.25
@@ -108,9 +109,9 @@ def plain_line(view: RunView) -> str:
         view.phase,
         f"{count(view.env_steps)} steps",
         f"{count(view.steps_per_s)}/s",
-        f"{count(view.games)} games",
-        f"{len(view.players)} players",
-        f"{view.snapshots} snapshots",
+        f"{count(view.games)} {noun_for(view.games, 'game')}",
+        counted(len(view.players), "player"),
+        counted(view.snapshots, "snapshot"),
     ]
     if view.budget_fraction is not None:
         parts.insert(1, f"{view.budget_fraction:.0%}")
@@ -134,7 +135,8 @@ def run_table(view: RunView) -> RenderableType:
         (view.phase, "bold green" if view.phase == "running" else "bold yellow"),
         f"  {duration(view.elapsed_s)}{budget}  {count(view.env_steps)} steps  ",
         (f"{count(view.steps_per_s)} steps/s", "bold"),
-        f"  {count(view.games)} games  {view.snapshots} snapshots  {view.workers} workers",
+        f"  {count(view.games)} {noun_for(view.games, 'game')}  {counted(view.snapshots, 'snapshot')}"
+        f"  {counted(view.workers, 'worker')}",
     )
     parts: list[RenderableType] = [head, _players_table(view.players)]
     if view.payoff is not None and view.payoff.columns:

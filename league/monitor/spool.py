@@ -13,6 +13,7 @@ from pathlib import Path
 from league.errors import StorageError
 from league.monitor.jsonl_sink import JsonlSink, decode_row
 from league.store.storage import Storage
+from league.wording import counted
 
 SEGMENT_BYTES = 4 << 20
 _MAX_PLACE_BYTES = 64
@@ -60,7 +61,7 @@ class Spool:
         """No row is taken afterwards; may be called twice."""
         self._sink.close()
         if self.num_lost:
-            self._warn(f"{self.num_lost:,} rows of metrics were dropped before they could be uploaded.")
+            self._warn(f"{counted(self.num_lost, 'row')} of metrics were dropped before they could be uploaded.")
             self.num_lost = 0
 
     def _open(self) -> JsonlSink:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -139,7 +139,7 @@ class Guard:
         """
         method, path, scheme = str(scope["method"]), str(scope["path"]), str(scope["scheme"])
         if method not in ("GET", "HEAD", "POST"):
-            return _refused(405, f"the page knows no {method} requests")
+            return _refused(405, f"the page knows no {method} requests", {"allow": "GET, POST"})
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if origin is not None and origin != f"{scheme}://{headers.get('host')}":
             return _refused(403, "requests from other sites are refused")
@@ -173,5 +173,5 @@ class Guard:
         return "" if found is None else found.value
 
 
-def _refused(status: int, error: str) -> JSONResponse:
-    return JSONResponse({"error": error}, status)
+def _refused(status: int, error: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": error}, status, headers)

@@ -64,18 +64,20 @@ def page_beside(
     Raises:
       LeagueError: the heartbeat or the configuration of the run cannot be read.
     """
-    deadline = time.monotonic() + wait_s
-    while (found := live_page(path)) is None and time.monotonic() < deadline and _has_page(RunFolder(path)):
+    deadline, folder = time.monotonic() + wait_s, RunFolder(path)
+    found = live_page(path)
+    if found is not None or not _is_live(folder):
+        return found
+    if not parse_config(folder.read_config(), source=str(folder.config_path)).control.page:
+        return None
+    while (found := live_page(path)) is None and time.monotonic() < deadline and _is_live(folder):
         sleep(LOOK_EVERY_S)
     return found
 
 
-def _has_page(folder: RunFolder) -> bool:
-    """True for a live run that is to serve its page."""
+def _is_live(folder: RunFolder) -> bool:
     status = folder.read_status() if folder.config_path.is_file() else None
-    if status is None or not folder.is_live(status):
-        return False
-    return parse_config(folder.read_config(), source=str(folder.config_path)).control.page
+    return status is not None and folder.is_live(status)
 
 
 def live_page(path: Path) -> PageAddress | None:

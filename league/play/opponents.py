@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.protocol import EnvConfig
+from envs.protocol import EnvConfig, EnvSpec
 from league.contenders.contender import OpenConditions, UnknownContender
 from league.contenders.finding import find_contenders, game_of
 from league.errors import LeagueError
@@ -21,7 +21,7 @@ from league.replays.replay import SeatHolder
 def open_session(
     against: str,
     *,
-    seat: int | None = None,
+    seat: int | str | None = None,
     env: EnvConfig | None = None,
     seed: int | None = None,
     greedy: bool = False,
@@ -31,7 +31,7 @@ def open_session(
 
     Args:
       against: a contender as it is written; a run alone stands for its policy to play.
-      seat: of the person; None is the first.
+      seat: of the person, as for `seat_of`; None is the first.
       env: the game, for contenders that bring none.
       seed: of the game; None draws one.
       greedy: whether networks take the likeliest action.
@@ -46,9 +46,7 @@ def open_session(
     game = game_of(found, env=env)
     number = int(np.random.default_rng(seed).integers(2**31)) if seed is None else seed
     with contender.open(game, OpenConditions(seed=number, greedy=greedy)) as policy:
-        place, seats = seat or 0, game.spec.num_seats
-        if not 0 <= place < seats:
-            raise LeagueError(f"--seat {place}: {game.env.id} has the seats 0 to {seats - 1}.")
+        place, seats = 0 if seat is None else seat_of(seat, game.spec), game.spec.num_seats
         opponent = SeatHolder(contender.name.rpartition("/")[2], contender.identity)
         holders = [SeatHolder("you") if each == place else opponent for each in range(seats)]
         session = GameSession(game.env, [policy] * seats, seat=place, holders=holders, seed=number)
@@ -56,3 +54,18 @@ def open_session(
             yield session
         finally:
             session.close()
+
+
+def seat_of(written: int | str, spec: EnvSpec) -> int:
+    """The seat of a name that the game gives it, or of a number from 0.
+
+    Raises:
+      LeagueError: the game has no such seat.
+    """
+    text = str(written).strip()
+    if text in spec.seat_names:
+        return spec.seat_names.index(text)
+    if text.isdecimal() and int(text) < spec.num_seats:
+        return int(text)
+    named = f", or {', '.join(spec.seat_names)}" if spec.seat_names else ""
+    raise LeagueError(f"--seat {text}: {spec.env_id} has the seats 0 to {spec.num_seats - 1}{named}.")

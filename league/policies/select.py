@@ -28,6 +28,7 @@ from league.policies.auto_export import (
 )
 from league.policies.measured_returns import before_fall
 from league.policies.nash_export import league_mixture
+from league.wording import counted
 
 DRAWN = (MIXTURE, AVERAGE, EXACT)
 """Names that stand for several snapshots; one of them is drawn for each game."""
@@ -247,7 +248,7 @@ def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) 
     interval = f"[{row.low:.0f}, {row.high:.0f}]"
     reason = (
         f"the newest of {player} that is not significantly weaker than its strongest: {row.elo:.0f} Elo {interval} "
-        f"over {row.games} games, by {state.scoring.score}"
+        f"over {counted(row.games, 'game')}, by {state.scoring.score}"
     )
     return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
 

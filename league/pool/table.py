@@ -12,6 +12,7 @@ import numpy as np
 from league.core.metagame.ratings import ELO_PER_LOGIT
 from league.pool.core.fit import fit_pool, games_of
 from league.pool.core.state import DRAWS, LOSSES, WINS, PoolState
+from league.wording import counted
 
 ANCHOR, RATED, SET_ASIDE = "anchor", "rated", "set aside"
 
@@ -75,8 +76,10 @@ class PoolTable:
         """For people."""
         width = max([6, *(len(row.name) for row in self.rows)])
         lines = [
-            f"{self.game}: {len(self.rows)} policies, {self.games:,} games in {self.batches:,} batches,"
-            f" {self.draws:.0%} draws; uncertainty {self.uncertainty:.0f} Elo; {self.open_leases} batches being played"
+            f"{self.game}: {counted(len(self.rows), 'policy', 'policies')}, {counted(self.games, 'game')} in "
+            f"{counted(self.batches, 'batch', 'batches')},"
+            f" {self.draws:.0%} draws; uncertainty {self.uncertainty:.0f} Elo; being played: "
+            f"{counted(self.open_leases, 'batch', 'batches')}"
             f" ({self.expired} given up, {self.failed} failed)",
             f"{'':>5} {'policy':<{width}} {'Elo':>7} {'95 % interval':>17} {'games':>9}",
         ]

@@ -95,9 +95,9 @@ def frames_of(replay: Replay, game: int = 0, *, trust: bool = False, seat: int |
       ReplayError: there is no such game or seat. See also `play_back`.
     """
     if not 0 <= game < len(replay.games):
-        raise ReplayError(f"the replay has {len(replay.games)} games: give one of 0 to {len(replay.games) - 1}.")
+        raise ReplayError(f"the replay has no game {game}: its games are 0 to {len(replay.games) - 1}.")
     if seat is not None and not 0 <= seat < len(replay.seats):
-        raise ReplayError(f"the game has {len(replay.seats)} seats: give one of 0 to {len(replay.seats) - 1}.")
+        raise ReplayError(f"the game has no seat {seat}: its seats are 0 to {len(replay.seats) - 1}.")
     if replay.games[game].aborted:
         raise ReplayError(f"game {game} of the replay was given up before its end: show another one.")
     first, last, frames = replay.games[game].start, replay.games[game].steps, list[Frame]()

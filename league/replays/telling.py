@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from league.core.metagame.ratings import RatingInputs, RatingRow
 from league.replays.replay_list import ReplayRow
+from league.wording import counted
 
 UPSET, FIRST_WIN, LONGEST = "upset", "first win", "longest"
 KINDS = (UPSET, FIRST_WIN, LONGEST)
@@ -129,7 +130,8 @@ def choose(rows: Sequence[ReplayRow], ratings: Iterable[RatingRow], *, count: in
 
 def _telling(row: ReplayRow, elo: Mapping[str, float]) -> list[TellingGame]:
     names = [holder.name for holder in row.seats]
-    found = [TellingGame(LONGEST, row.steps, f"{' - '.join(names)} lasts {row.steps} steps.", row.file, row.game)]
+    text = f"{' - '.join(names)} lasts {counted(row.steps, 'step')}."
+    found = [TellingGame(LONGEST, row.steps, text, row.file, row.game)]
     if row.tags.get("why") in (UPSET, FIRST_WIN) and "score" in row.tags:
         score, text = row.tags["score"], row.tags.get("text", "")
         found.append(TellingGame(row.tags["why"], _number(score), text, row.file, row.game))

@@ -17,6 +17,7 @@ from league.reports.doctor_history import Finding, history_of
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
+from league.wording import counted
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,11 @@ class DoctorReport(JsonReport):
     def text(self) -> str:
         """For people."""
         if not self.findings:
-            return f"{self.run}: nothing found by {self.checks} checks over {self.games:,} games ({self.counts})"
-        number = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
-        lines = [f"{self.run}: {number} over {self.games:,} games ({self.counts})"]
+            return (
+                f"{self.run}: nothing found by {self.checks} checks over {counted(self.games, 'game')} ({self.counts})"
+            )
+        number = counted(len(self.findings), "finding")
+        lines = [f"{self.run}: {number} over {counted(self.games, 'game')} ({self.counts})"]
         for finding in self.findings:
             lines += [
                 f"* {finding.check}: {finding.what}",

@@ -115,7 +115,7 @@ def _sentence(descent: LineageNode) -> str:
         descent.kind, f"from the weights of {descent.donor}"
     )
     parts = [
-        f"{descent.snapshot}: {descent.trained_steps:,} steps, {descent.reason}{_judged(descent)}",
+        f"{descent.snapshot}: {counted(descent.trained_steps, 'step')}, {descent.reason}{_judged(descent)}",
         how,
         ", ".join(_change(*change) for change in descent.changes),
         _opponent_mix(descent.opponent_mix),
@@ -138,7 +138,7 @@ def _opponent_mix(opponent_mix: tuple[OpponentGames, ...], *, most: int = MAX_OP
     if not total:
         return ""
     shown = [f"{met.opponent} {met.games / total:.0%} (won {met.score / met.games:.0%})" for met in opponent_mix[:most]]
-    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(opponent_mix) > most else "")
+    return f"{counted(total, 'game')}: {', '.join(shown)}" + (" ..." if len(opponent_mix) > most else "")
 
 
 def _change(name: str, before: float | None, after: float | None) -> str:

@@ -11,6 +11,7 @@ from league.json_report import JsonReport
 from league.probes.series import Point, Series, series_of
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
+from league.wording import counted
 
 SHOWN = 12
 """Newest readings of a yardstick that are shown to people."""
@@ -62,7 +63,7 @@ def _so_far(state: LeagueState) -> str:
 
 def _point_text(point: Point) -> str:
     interval = f"[{point.low:.3f}, {point.high:.3f}]" if point.games else "exact"
-    games = f"{point.games:,} games" if point.games else ""
+    games = counted(point.games, "game") if point.games else ""
     note = f"  {point.note}" if point.note else ""
     return f"{point.snapshot:<20} {point.value:>8.3f}  {interval:<16} {games:>12}  {point.core_seconds:.2f} s{note}"
 

@@ -18,6 +18,7 @@ from league.store.journal_reader import JournalReader
 from league.store.journaled_league import verified_state
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
+from league.wording import counted
 
 SCORE_ROUNDING = 1e-9
 """Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
@@ -39,7 +40,7 @@ class VerifyReport(JsonReport):
 
     def text(self) -> str:
         """For people."""
-        verdict = "holds" if not self.problems else f"does NOT hold: {len(self.problems)} problems"
+        verdict = "holds" if not self.problems else f"does NOT hold: {counted(len(self.problems), 'problem')}"
         return "\n".join(
             [
                 f"{self.run}: {verdict}",
@@ -74,7 +75,8 @@ def verify_run(path: Path) -> VerifyReport:
             problems.extend(_miscounted(journal, state))
         written = f" (written by league {', '.join(writers)})" if writers else ""
         checked.append(f"{events:,} journal events: chain and replay from zero{written}")
-        checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
+        leases = counted(state.totals.leases_finished, "lease")
+        checked.append(f"{counted(state.totals.games, 'game')} of {leases}, each answered once")
         problems.extend(_bad_snapshots(folder, state, checked))
         problems.extend(_bad_checkpoints(folder, state, checked))
         problems.extend(file_problems(folder, noted))
@@ -115,7 +117,7 @@ def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) ->
         if state.is_present(name):
             yield f"snapshot {name} is in the journal and not in the store"
     yield from (str(error) for error in store.problems())
-    checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
+    checked.append(f"{counted(len(state.snapshots) - len(missing), 'snapshot')}: sha256 of weights and manifest")
     checked.extend(
         f"snapshot {name} is set aside, as the journal says: {reason}" for name, reason in quarantined(state).items()
     )
@@ -128,4 +130,4 @@ def _bad_checkpoints(folder: RunFolder, state: LeagueState, checked: list[str]) 
         if not store.path(name, pointer.digest).exists():
             yield f"the checkpoint of {name} that the journal names is gone"
     yield from (str(error) for error in store.problems())
-    checked.append(f"{len(named)} checkpoints: sha256")
+    checked.append(f"{counted(len(named), 'checkpoint')}: sha256")

@@ -40,6 +40,7 @@ RETRY_S = 1
 BODY_S = 10.0
 """Longest wait for the body of a request."""
 JSON = "application/json"
+RESTART = "/restart"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -65,12 +66,13 @@ class ServingConfig:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. retry: whether the caller may try again soon."""
+    """An answer. retry: whether the caller may try again soon. allow: methods that the path takes, of a refused one."""
 
     status: int
     body: bytes
     content_type: str = JSON
     retry: bool = False
+    allow: str = ""
 
 
 class PolicyApp:
@@ -136,6 +138,8 @@ class PolicyApp:
         headers = [(b"content-type", reply.content_type.encode()), (b"content-length", b"%d" % len(reply.body))]
         if reply.retry:
             headers.append((b"retry-after", b"%d" % RETRY_S))
+        if reply.allow:
+            headers.append((b"allow", reply.allow.encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
 
@@ -145,26 +149,20 @@ class PolicyApp:
         refusal = self._unwelcome(path, headers)
         if refusal is not None:
             return refusal
-        if (method, path) == ("POST", ACT):
-            try:
-                async with asyncio.timeout(BODY_S):
-                    body = await self._body(receive)
-            except TimeoutError:
-                return _refused(408, f"the request did not come within {BODY_S:g} s")
-            return (
-                _refused(413, f"a request takes at most {self._config.max_body_bytes} bytes")
-                if body is None
-                else (await self._act(body))
-            )
-        if (method, path) == ("GET", HEALTH):
+        allowed = _methods_of(path)
+        if not allowed:
+            return _refused(404, f"there is {ACT}, {POLICY}, {SESSIONS}, {HEALTH} and {METRICS}")
+        if method not in allowed:
+            return _refused(405, f"{path} takes {' and '.join(allowed)}", allow=", ".join(allowed))
+        if path == ACT:
+            return await self._act_on(receive)
+        if path == HEALTH:
             return Reply(200, b'{"healthy":true}')
-        if (method, path) == ("GET", POLICY):
+        if path == POLICY:
             return Reply(200, self._facts)
-        if (method, path) == ("GET", METRICS):
+        if path == METRICS:
             return Reply(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
-        if path == SESSIONS or path.startswith(f"{SESSIONS}/"):
-            return self._session(method, path.removeprefix(SESSIONS).removeprefix("/"))
-        return _refused(404, f"there is {ACT}, {POLICY}, {SESSIONS}, {HEALTH} and {METRICS}")
+        return self._session(method, path.removeprefix(SESSIONS).removeprefix("/"))
 
     def _unwelcome(self, path: str, headers: dict[bytes, bytes]) -> Reply | None:
         """The refusal of a caller: of another site, or without the token."""
@@ -195,6 +193,16 @@ class PolicyApp:
             if not message.get("more_body", False):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    async def _act_on(self, receive: Receive) -> Reply:
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await self._body(receive)
+        except TimeoutError:
+            return _refused(408, f"the request did not come within {BODY_S:g} s")
+        if body is None:
+            return _refused(413, f"a request takes at most {self._config.max_body_bytes} bytes")
+        return await self._act(body)
+
     async def _act(self, body: bytes) -> Reply:
         try:
             request = self._decoder.decode(body)
@@ -223,21 +231,28 @@ class PolicyApp:
 
     def _session(self, method: str, name: str) -> Reply:
         try:
-            if method == "POST" and not name:
+            if not name:
                 return Reply(201, to_json(SessionAnswer(self.sessions.open(), self.sessions.idle_s)))
-            if method == "POST" and name.endswith("/restart"):
-                self.sessions.restart(name.removesuffix("/restart"))
-                return Reply(200, b"{}")
-            if method == "DELETE" and name:
+            if method == "POST":
+                self.sessions.restart(name.removesuffix(RESTART))
+            else:
                 self.sessions.close(name)
-                return Reply(200, b"{}")
         except SessionError as error:
             return _refused(error.status, str(error))
-        return _refused(405, f"sessions take POST {SESSIONS}, POST {SESSIONS}/ID/restart and DELETE {SESSIONS}/ID")
+        return Reply(200, b"{}")
 
 
-def _refused(status: int, reason: str) -> Reply:
-    return Reply(status, to_json(Refusal(reason)), retry=status == 503)
+def _methods_of(path: str) -> tuple[str, ...]:
+    """The methods that a path takes; none where there is no such path. A session is begun, begun again, and closed."""
+    if path in (HEALTH, POLICY, METRICS):
+        return ("GET", "HEAD")
+    if path in (ACT, SESSIONS) or (path.startswith(f"{SESSIONS}/") and path.endswith(RESTART)):
+        return ("POST",)
+    return ("DELETE",) if path.startswith(f"{SESSIONS}/") else ()
+
+
+def _refused(status: int, reason: str, *, allow: str = "") -> Reply:
+    return Reply(status, to_json(Refusal(reason)), retry=status == 503, allow=allow)
 
 
 def _facts_of(policy: ServedPolicy, config: ServingConfig) -> PolicyFacts:

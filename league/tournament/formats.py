@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from envs.plugins import PluginError, resolve
 from league.errors import LeagueError
 from league.tournament.records import Lineup
+from league.wording import counted
 
 MAX_LINEUPS = 5_000
 
@@ -79,7 +80,7 @@ def round_robin(contenders: int, teams: int, rounds: Sequence[Round], limit: int
         return tuple(itertools.permutations(range(contenders), 2))
     if math.comb(contenders, teams) > MAX_LINEUPS:
         raise LeagueError(
-            f"a round robin of {contenders} contenders in a game of {teams} teams has"
+            f"a round robin of {counted(contenders, 'contender')} in a game of {counted(teams, 'team')} has"
             f" {math.comb(contenders, teams):,} pairings, at most {MAX_LINEUPS:,} are played: take --format gauntlet."
         )
     return tuple(itertools.combinations(range(contenders), teams))

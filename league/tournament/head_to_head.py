@@ -20,6 +20,7 @@ from league.tournament.batches import Where
 from league.tournament.play_round import field_of, play_round, players_of
 from league.tournament.records import TournamentConfig
 from league.tournament.tournament import Tournament
+from league.wording import counted
 
 HERE = Where(jobs=1)
 BATCH_GAMES = 128
@@ -150,7 +151,8 @@ def play_head_to_head(
 def _require_fitting(game: Game, contenders: Sequence[Contender], teams: int, sprt: SprtConfig | None) -> None:
     if not 1 <= len(contenders) <= teams or (teams > 1 and len(contenders) < 2):
         raise UnknownContender(
-            f"{len(contenders)} contenders do not fit a match of {game.env.id}, which has {teams} teams: give"
+            f"a match of {game.env.id} has {counted(teams, 'team')}, which does not fit "
+            f"{counted(len(contenders), 'contender')}: give"
             f" {'1' if teams == 1 else 'between 2 and ' + str(teams) if teams > 2 else '2'}, or play a tournament."
         )
     if sprt is not None and teams != 2:

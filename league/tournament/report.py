@@ -17,6 +17,7 @@ from league.tournament.formats import ladder_order, swiss_points
 from league.tournament.records import Enrolled, TournamentConfig, TournamentCreated
 from league.tournament.standings import ELO, RETURN, Anchor, scale_of, scores_between, standings
 from league.tournament.tournament import Tournament
+from league.wording import counted
 
 FIRST_ANCHOR = "bot:random"
 PAIRS = ("pairs_0", "pairs_1/4", "pairs_1/2", "pairs_3/4", "pairs_1")
@@ -149,7 +150,7 @@ def tournament_head(report: TournamentReport) -> str:
     """One line on what was played."""
     how = "likeliest action" if report.greedy else "sampled actions"
     fixed = f", {report.anchor} at {report.config.anchor_elo:g}" if report.anchor else ""
-    return f"{report.env_id}: {report.config.format}, {report.games:,} games, {how}{fixed}"
+    return f"{report.env_id}: {report.config.format}, {counted(report.games, 'game')}, {how}{fixed}"
 
 
 def table_of(report: TournamentReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -190,7 +191,7 @@ def tournament_lines(report: TournamentReport) -> list[str]:
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    return [*lines, *(f"{name_of_test(row)}: {row.games:,} games, {row.test.text}" for row in report.tests)]
+    return [*lines, *(f"{name_of_test(row)}: {counted(row.games, 'game')}, {row.test.text}" for row in report.tests)]
 
 
 def name_of_test(row: PairTestRow) -> str:

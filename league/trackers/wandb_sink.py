@@ -32,11 +32,16 @@ def resolved_mode(mode: str, environment: Mapping[str, str]) -> str:
     return "online" if is_logged_in(environment) else "offline"
 
 
+def server_url(environment: Mapping[str, str]) -> str:
+    """The address of the server that wandb uploads to."""
+    return environment.get("WANDB_BASE_URL") or _DEFAULT_SERVER
+
+
 def is_logged_in(environment: Mapping[str, str]) -> bool:
     """True if the environment or the netrc file holds a key; the key itself is not kept."""
     if environment.get("WANDB_API_KEY"):
         return True
-    server = urllib.parse.urlsplit(environment.get("WANDB_BASE_URL") or _DEFAULT_SERVER).hostname or ""
+    server = urllib.parse.urlsplit(server_url(environment)).hostname or ""
     home = Path(environment.get("HOME", "/"))
     for path in (environment.get("NETRC"), home / ".netrc", home / "_netrc"):
         if path and Path(path).is_file():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import http.client
 import os
 import signal
+import ssl
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,10 +26,13 @@ from league.policies.trust import read_config
 from league.store.run_folder import RunFolder
 from league.trackers.identity import settled_identity
 from league.trackers.wandb_job import WandbJob
-from league.trackers.wandb_sink import is_logged_in
+from league.trackers.wandb_sink import is_logged_in, server_url
+from league.wording import duration_text, error_line
 
 DEADLINE_S = 3600.0
 """Longest time for one part."""
+SAY_EVERY_S = 30.0
+ANSWER_S = 10.0
 
 
 def sync_run(path: Path, *, say: Callable[[str], None]) -> int:
@@ -43,16 +50,20 @@ def sync_run(path: Path, *, say: Callable[[str], None]) -> int:
     if not is_logged_in(os.environ):
         raise LeagueError("nobody is logged in to wandb: run `wandb login`, or set WANDB_API_KEY.")
     waiting = offline_folders(folder.wandb_path)
+    has_rows = (folder.wandb_path / "spool.jsonl").exists()
+    url = server_url(os.environ)
+    if (waiting or has_rows) and (silence := silence_of(url)):
+        say(f"{url} does not answer ({silence}); wandb tries for up to {duration_text(DEADLINE_S)}, Ctrl-C ends it")
     for together in rounds(waiting):
         say(f"{len(together)} of {len(waiting)} offline runs, from {together[0].name}")
-        done = _call(["-m", "wandb", "sync", *map(str, together)])
+        done = _call(["-m", "wandb", "sync", *map(str, together)], say=say)
         for offline in together:
             if not is_synced(offline):
                 tail = " ".join(done.stdout.decode(errors="replace").split())[-300:]
                 raise LeagueError(f"{offline} was not taken: {tail or f'code {done.returncode}'}")
-    if (folder.wandb_path / "spool.jsonl").exists():
+    if has_rows:
         say("the rows that wait")
-        _hand_over(folder)
+        _hand_over(folder, say=say)
     return len(waiting)
 
 
@@ -79,7 +90,7 @@ def is_synced(offline: Path) -> bool:
     return any(offline.glob("*.wandb.synced"))
 
 
-def _hand_over(folder: RunFolder) -> None:
+def _hand_over(folder: RunFolder, *, say: Callable[[str], None]) -> None:
     """Let the uploading process of a run take the rest, online."""
     config = read_config(folder)
     job = WandbJob(
@@ -92,23 +103,55 @@ def _hand_over(folder: RunFolder) -> None:
         settings=replace(config.wandb, mode="online"),
         last_deadline_s=DEADLINE_S,
     )
-    done = _call(["-m", "league.trackers.wandb_worker"], given=msgspec.json.encode(job) + b"\n")
+    done = _call(["-m", "league.trackers.wandb_worker"], say=say, given=msgspec.json.encode(job) + b"\n")
     warnings = [line[8:] for line in done.stdout.decode(errors="replace").splitlines() if line.startswith("warning ")]
     if warnings or done.returncode:
         raise LeagueError(f"the rows that wait were not taken: {'; '.join(warnings) or f'code {done.returncode}'}.")
 
 
-def _call(arguments: list[str], *, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _call(
+    arguments: list[str], *, say: Callable[[str], None], given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-P", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),  # noqa: PLW1509  it calls the kernel alone
+    )
     try:
-        return subprocess.run(
-            [sys.executable, "-P", *arguments],
-            input=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),
-            timeout=DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise LeagueError(f"wandb took more than {DEADLINE_S / 60:.0f} minutes: try again later.") from error
+        output = _output(process, given, say=say)
+    finally:
+        process.kill()
+        process.wait()
+    return subprocess.CompletedProcess(arguments, process.returncode, output)
+
+
+def _output(process: subprocess.Popen[bytes], given: bytes, *, say: Callable[[str], None]) -> bytes:
+    """What a process writes until it ends, while every `SAY_EVERY_S` a sentence says that it still works.
+
+    Raises:
+      LeagueError: it is not over at the deadline.
+    """
+    waited, rest = 0.0, given or None
+    while waited < DEADLINE_S:
+        try:
+            return process.communicate(rest, timeout=SAY_EVERY_S)[0]
+        except subprocess.TimeoutExpired:
+            waited, rest = waited + SAY_EVERY_S, None
+        say(f"still uploading after {duration_text(waited)}")
+    raise LeagueError(f"wandb took more than {DEADLINE_S / 60:.0f} minutes: try again later.")
+
+
+def silence_of(url: str) -> str:
+    """Why no server answers at an address, in a few words; empty where one does, whatever it says."""
+    try:
+        urllib.request.urlopen(url, timeout=ANSWER_S).close()
+    except urllib.error.HTTPError:
+        return ""
+    except urllib.error.URLError as error:  # certificates are wandb's own affair
+        return "" if isinstance(error.reason, ssl.SSLError) else error_line(error)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return error_line(error)
+    return ""

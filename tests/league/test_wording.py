@@ -9,6 +9,7 @@ from league.wording import counted, setting_text
 
 def test_one_thing_has_no_s() -> None:
     assert [counted(number, "snapshot") for number in (0, 1, 1200)] == ["0 snapshots", "1 snapshot", "1,200 snapshots"]
+    assert [counted(number, "batch", "batches") for number in (1, 2)] == ["1 batch", "2 batches"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from agents.nets.config import NetworkConfig
 from envs.plugins import admit
 from envs.protocol import EnvConfig, EnvSpec
+from envs.registry import BUILT_IN
 from league.config.auto import rules_actors, rules_cores, rules_league, rules_learner, rules_network, rules_run
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
@@ -159,6 +161,8 @@ def _text_of(source: str) -> tuple[str, Path | None]:
       ConfigError: it looks like a file, and there is none that can be read.
     """
     path = Path(source)
+    if source not in BUILT_IN and (problem := _no_file_problem(path)):
+        raise ConfigError(source, [problem])
     is_file_name = path.suffix in (".yaml", ".yml") or path.is_file()
     if not is_file_name or path.suffix == ".py":  # a game whose function is missing, as the env says
         return json.dumps({"env": {"id": source}}, ensure_ascii=False), None
@@ -167,6 +171,17 @@ def _text_of(source: str) -> tuple[str, Path | None]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(source, [f"the file cannot be read: {reason}{_near_files(path)}"]) from error
+
+
+def _no_file_problem(path: Path) -> str:
+    """The problem of a path that is a folder, or that leads nowhere and is no id; empty for anything else."""
+    if (path / "config.yaml").is_file():
+        return f"it is the folder of a run: `league resume {path}` continues it, {path / 'config.yaml'} begins another"
+    if path.is_dir():
+        return "it is a folder without a run: give the YAML file of a configuration, or the id of a game"
+    if os.sep in str(path) and ":" not in str(path) and not path.suffix and not path.exists():
+        return f"there is no such file or folder{_near_files(path) or ', and the id of a game has no path'}"
+    return ""
 
 
 def _near_files(path: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation
+from league.wording import counted
 
 PART_CALLS = 6.0
 """Fixed costs of an update that the decisions of each thread must be worth, as estimated. In two parts an update of
@@ -63,7 +64,7 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     learners = draft.whole("runtime.learner_hosts")
     free = max(situation.cores - learners, 1)
-    limits = {f"{situation.cores} cores, one of them learns": float(free)}
+    limits = {f"{counted(situation.cores, 'core')}, one of them learns": float(free)}
     limits[f"each host takes {HOST_MIB:g} MiB of memory"] = MEMORY_SHARE * situation.memory_mib / HOST_MIB - learners
     if not situation.network.learns_on_gpu:
         making, _ = _costs(situation, draft)

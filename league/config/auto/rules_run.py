@@ -10,6 +10,7 @@ from envs.protocol import MAX_DEADLINE_S
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import HORIZON_CORE_SECONDS, Situation
 from league.config.ray_address import AUTO, OWN
+from league.wording import counted
 
 RAY_CORE_SECONDS = 12.0
 """Core-seconds that the start and the end of Ray and its hosts take."""
@@ -60,7 +61,7 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif budget.seconds is not None and budget.seconds * situation.cores * RAY_SHARE < RAY_CORE_SECONDS:
         yield AutoValue("runtime.kind", "inprocess", "Ray would take more than a tenth of the budget to start")
     else:
-        yield AutoValue("runtime.kind", "ray", f"{situation.cores} cores")
+        yield AutoValue("runtime.kind", "ray", counted(situation.cores, "core"))
     if draft.value("runtime.kind") == "ray" and joins_cluster(situation, draft):
         yield AutoValue("runtime.actor_hosts", 0, "they follow the machines of the cluster")
 

@@ -2,7 +2,7 @@
 
 import {enter, enterBy, follow, get, post} from './kit/api.js';
 import {h} from './kit/dom.js';
-import {duration} from './kit/format.js';
+import {counted, duration} from './kit/format.js';
 
 const REFRESH_MS = 2000;
 const modules = new Map();
@@ -106,7 +106,7 @@ function showRuns() {
   byId('main').dataset.shown = 'runs';
   byId('main').replaceChildren(h('h1', {tabindex: -1}, 'Runs'), h('ul', {class: 'runs'}, runs.map(run => h('li', {class: 'card'},
     h('a', {href: link('overview', {}, run.id)}, run.id), h('p', {class: 'muted'},
-      `${run.phase}, ${run.env_steps.toLocaleString('en-GB')} env steps, ${run.snapshots} snapshots`)))));
+      `${run.phase}, ${counted(run.env_steps, 'env step')}, ${counted(run.snapshots, 'snapshot')}`)))));
 }
 
 async function navigate() {

@@ -23,6 +23,7 @@ from league.pool.service.client import PoolClient, PoolServiceError
 from league.pool.service.server import serving
 from league.pool.service.worker import work
 from league.stop_signals import stop_signals
+from league.wording import counted
 
 TEND_S = 1.0
 """Time between two looks at the inbox and at overdue leases."""
@@ -44,7 +45,7 @@ def run_pool(path: Path, *, seconds: float | None, jobs: int, trust: bool) -> st
             else:
                 _run_processes(pool, path, jobs, stop, progress, trust=trust)
         batches = pool.state.finished - before
-    return f"{batches:,} batches were counted; `league pool list {path}` shows the ratings."
+    return f"Counted: {counted(batches, 'batch', 'batches')}; `league pool list {path}` shows the ratings."
 
 
 def serve_pool(path: Path, where: Listening, *, token_file: Path | None, trust: bool) -> str:
@@ -74,8 +75,10 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
 
         token = token_in(token_file, make=False)
         with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
-            games = work(client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(f"{n:,} games"))
-    return f"{games:,} games were counted."
+            games = work(
+                client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(counted(n, "game"))
+            )
+    return f"Counted: {counted(games, 'game')}."
 
 
 def _run_processes(
@@ -126,7 +129,8 @@ def _progress(pool: Pool) -> Iterator[Callable[[int], None]]:
 
         def show(games: int) -> None:
             state = pool.state
-            line.show(f"{state.finished - before:,} batches counted, {len(state.policies):,} policies")
+            played = counted(state.finished - before, "batch", "batches")
+            line.show(f"{played} counted, {counted(len(state.policies), 'policy', 'policies')}")
 
         yield show
 

@@ -14,6 +14,7 @@ from league.policies.exact_file import read_exact
 from league.probes.series import newest_text
 from league.reports.status.player_status import PlayerStatus, player_status
 from league.store.run_folder import RunFolder
+from league.wording import counted
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class LeagueStatus:
     def games_text(self) -> str:
         """Games and env steps, those of rating games apart."""
         settling = f" and {self.settling_steps:,} of rating games after training" if self.settling_steps else ""
-        return f"{self.games:,} games, {self.env_steps:,} env steps{settling}"
+        return f"{counted(self.games, 'game')}, {counted(self.env_steps, 'env step')}{settling}"
 
     def policy_lines(self) -> Iterator[str]:
         """Yields which snapshots are lost, kept or played, and what the probes measured."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
+from league.wording import noun_for
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class PlayerStatus:
         """Yields a row of the table of players, and its last games where there were any."""
         yield (
             f"  {self.player:<24} {self.role:<18} version {self.version:>7,}  {self.trained_steps:>13,} steps  "
-            f"{self.games:>10,} games  {self.snapshots:>4} snapshots  {self.resets:>3} resets  "
+            f"{self.games:>10,} {noun_for(self.games, 'game'):<5}  "
+            f"{self.snapshots:>4} {noun_for(self.snapshots, 'snapshot'):<9}  "
+            f"{self.resets:>3} {noun_for(self.resets, 'reset'):<6}  "
         ) + ("unrated" if self.rating is None else f"{self.rating:+z.0f} Elo")
         if self.mean_return is not None:
             yield f"    lately {', '.join(self._last_games(self.mean_return))}"

@@ -84,7 +84,7 @@ class StatusReport(JsonReport):
         )
         yield f"counts {league.counts}"
         yield ", ".join([*heartbeat.amounts(), f"{size_text(self.disk_bytes)} on disk"])
-        troubles = [f"{number:,} {what}" for number, what in self._troubles() if number]
+        troubles = [f"{counted(number, noun)} {what}" for number, noun, what in self._troubles() if number]
         if troubles:
             yield ", ".join(troubles)
         yield from self.supervision.lines()
@@ -95,12 +95,13 @@ class StatusReport(JsonReport):
         for player in league.players:
             yield from player.lines()
 
-    def _troubles(self) -> Iterator[tuple[int, str]]:
-        yield self.league.truncated, "games ended by a time limit"
-        yield self.league.aborted, "games thrown away"
-        yield self.heartbeat.quarantined_games, "games not played any more, as they failed three times"
-        yield self.heartbeat.refused, "answers refused"
-        yield self.heartbeat.hosts_lost, "hosts lost"
+    def _troubles(self) -> Iterator[tuple[int, str, str]]:
+        """Yields how many of something there are, its noun, and what happened to them."""
+        yield self.league.truncated, "game", "ended by a time limit"
+        yield self.league.aborted, "game", "thrown away"
+        yield self.heartbeat.quarantined_games, "game", "not played any more after three failures"
+        yield self.heartbeat.refused, "answer", "refused"
+        yield self.heartbeat.hosts_lost, "host", "lost"
 
 
 def read_status(path: Path) -> StatusReport:

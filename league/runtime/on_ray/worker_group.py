@@ -17,6 +17,7 @@ from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, GroupWorker, Request, WorkerSetup
 from league.runtime.on_ray.nodes.learner_groups import WorkerPlace
 from league.runtime.on_ray.ray_actors import actor_class
+from league.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class RayWorkerGroup:
             places = ray.get([actor.place.remote() for actor in self._actors], timeout=PLACE_DEADLINE_S)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             self.kill()
-            raise StageDiedError(f"the cluster had no room for {len(setups)} workers: {error}") from error
+            raise StageDiedError(f"the cluster had no room for {counted(len(setups), 'worker')}: {error}") from error
         address, port, _ = places[0]
         one_machine = len({host for host, _, _ in places}) == 1
         has_gpus = place is not None and place.first_bundle is not None

@@ -188,7 +188,9 @@ def test_long_bodies_and_unknown_paths(door: Door) -> None:
     assert door.unix("POST", f"{OPERATION}/set", content=b"x" * (api.MAX_BODY_BYTES + 1)).status_code == 413
     chunked = door.unix("POST", f"{OPERATION}/set", content=iter([b"{}"]))
     assert chunked.status_code == 413
-    assert door.unix("GET", "/docs").status_code == 404
+    missing, wrong = door.unix("GET", "/docs"), door.unix("GET", f"{OPERATION}/pause")
+    assert (missing.status_code, list(missing.json())) == (404, ["error"])
+    assert (wrong.status_code, list(wrong.json()), wrong.headers["allow"]) == (405, ["error"], "POST")
 
 
 def test_a_daemon_that_does_not_answer_is_reported(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

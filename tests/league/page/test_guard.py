@@ -90,6 +90,7 @@ def test_a_session_alone_is_not_enough(
 ) -> None:
     answer = client.request(method, path, headers=headers, content=content)
     assert answer.status_code == status, answer.text
+    assert (status == 405) == ("allow" in answer.headers)
     assert all(answer.headers.get(name) == value for name, value in HEADERS.items()) or status == 400
 
 

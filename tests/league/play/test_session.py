@@ -15,7 +15,7 @@ from agents.nets.network import build_network
 from envs.protocol import EnvConfig
 from envs.registry import BUILT_IN, spec_of
 from league.errors import LeagueError
-from league.play.opponents import open_session
+from league.play.opponents import open_session, seat_of
 from league.play.session import GameSession, IllegalMove
 from league.play.terminal_play import play_in_terminal
 from league.replays.playback import verify_replay
@@ -173,6 +173,11 @@ def test_a_contender_is_opened_by_name(tmp_path: Path) -> None:
     with open_session("bot:random", env=EnvConfig("kuhn_poker"), seat=1, seed=3) as session:
         played_out(session, np.random.default_rng(0))
         assert [holder.name for holder in session.view().seats] == ["bot:random", "you"]
+    named = EnvConfig("pettingzoo:classic/tictactoe_v3")
+    with open_session("bot:random", env=named, seat=spec_of(named).seat_names[1], seed=3) as session:
+        assert session.seat == 1
+    with pytest.raises(LeagueError, match="seats 0 to 1, or player_1, player_2"):
+        seat_of("player_3", spec_of(named))
     ran = league("play", "bot:random", "--env", "kuhn_poker", "--seat", "5")
     assert ran.code == 2 and "seats 0 to 1" in ran.err
     ran = league("play", tmp_path / "nothing")

@@ -64,7 +64,7 @@ def test_the_status_tells_what_went_wrong_and_is_silent_where_nothing_did(run: P
     folder.write_status(type(status)(**{**fields, "refused": 3, "hosts_lost": 1}))
     report = read_status(run)
     assert (json.loads(report.to_json())["refused"], report.heartbeat.hosts_lost) == (3, 1)
-    assert "3 answers refused, 1 hosts lost" in report.text()
+    assert "3 answers refused, 1 host lost" in report.text()
 
 
 def test_a_run_without_a_heartbeat_has_a_status_all_the_same(run: Path) -> None:

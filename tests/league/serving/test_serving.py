@@ -244,7 +244,16 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
             answer = await client.post("/v1/act", content=body)
             assert answer.status_code == status and reason in answer.json()["error"], (body[:80], answer.text)
         assert (await client.get("/v1/none")).status_code == 404
-        assert (await client.put("/v1/sessions")).status_code == 405
+        for method, path, allow in (
+            ("PUT", "/v1/sessions", "POST"),
+            ("GET", "/v1/act", "POST"),
+            ("GET", "/v1/sessions/some", "DELETE"),
+            ("DELETE", "/v1/sessions/some/restart", "POST"),
+            ("POST", "/v1/policy", "GET, HEAD"),
+        ):
+            refused = await client.request(method, path)
+            assert (refused.status_code, refused.headers.get("allow")) == (405, allow), path
+        assert (await client.head("/healthz")).status_code == 200
         full = (await client.get("/metrics")).text
         assert 'league_policy_requests_total{status="422"}' in full
 

@@ -109,7 +109,7 @@ def test_three_contenders_share_a_game_of_three_seats() -> None:
     assert report.elo is None and len(report.contenders) == 2 and len(report.contenders[0].by_team) == 3
     with pytest.raises(UnknownContender, match="needs a game of two teams"):
         played("bot:random", "bot:tactical", sprt=SprtConfig(), game=game)
-    with pytest.raises(UnknownContender, match="1 contenders do not fit"):
+    with pytest.raises(UnknownContender, match="has 2 teams, which does not fit 1 contender: give 2"):
         played("bot:random")
 
 

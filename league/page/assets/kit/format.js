@@ -9,6 +9,11 @@ export function count(n) {
   return Math.round(n).toLocaleString('en-GB');
 }
 
+/** A whole number with its noun, which has an s where it needs one. */
+export function counted(n, noun) {
+  return `${n.toLocaleString('en-GB')} ${noun}${n === 1 ? '' : 's'}`;
+}
+
 export function elo(x) {
   if (x === null || x === undefined) return '–';
   const rounded = Math.round(x);

@@ -2,7 +2,7 @@
 
 import {diverging, ink, onTheme} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {elo, extentText, frame, keyboard, whole} from './elements.js';
+import {counted, elo, extentText, frame, keyboard, whole} from './elements.js';
 
 const HINT = 'Point at a cell, or move with the arrow keys.';
 const GAP = 1;
@@ -141,7 +141,7 @@ function cellText(data, known, row, column, forecast) {
   if (cell) {
     const [, , rate, low, high, games] = cell;
     return `${home.policy} against ${away.policy}: wins ${percent(rate)} (${percent(low)} to ${percent(high)}), ` +
-      `${whole(games)} games`;
+      counted(games, 'game');
   }
   const rate = forecastRate(home, away);
   const expected = forecast && rate !== null ? `; ratings expect ${percent(rate)}` : '';

@@ -2,7 +2,7 @@
 
 import {ink, series} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {elo, extentText, frame, keyboard, legend, marker, short, whole} from './elements.js';
+import {counted, elo, extentText, frame, keyboard, legend, marker, short, whole} from './elements.js';
 
 const HINT = 'Point at a snapshot, or move with the arrow keys.';
 const SHAPES = {first: 'square', trained: 'circle', reset: 'diamond', transplant: 'triangle', outside: 'square'};
@@ -129,9 +129,9 @@ function across(data, view, current, dy) {
 function sentence(node) {
   const parts = [`${node.snapshot}, ${whole(node.trained_steps)} steps, ${elo(node.elo)}`, HOW[node.kind] || node.kind];
   if (node.donor) parts.push(`weights of ${node.donor}`);
-  if (node.parent) parts.push(`parent ${node.parent}${node.skipped ? ` (${node.skipped} snapshots between are not shown)` : ''}`);
+  if (node.parent) parts.push(`parent ${node.parent}${node.skipped ? ` (${counted(node.skipped, 'snapshot')} between not shown)` : ''}`);
   parts.push(`taken by ${node.reason}`);
-  if (node.hardest) parts.push(`hardest of ${node.gate_opponents} opponents ${node.hardest[0]}, beaten with ${node.hardest[1].toFixed(2)}`);
+  if (node.hardest) parts.push(`hardest of ${counted(node.gate_opponents, 'opponent')} ${node.hardest[0]}, beaten with ${node.hardest[1].toFixed(2)}`);
   for (const [name, before, after] of node.changes) parts.push(`${name} ${value(before)} to ${value(after)}`);
   return parts.join('; ');
 }
@@ -145,7 +145,7 @@ function summaryOf(data) {
   const count = (kind) => data.nodes.filter((node) => node.kind === kind).length;
   const shown = [extentText(data.players), extentText(data.snapshots)].filter(Boolean).join(' ');
   const past = data.past.map((text) => `The league was ${text}.`).join(' ');
-  return `${whole(data.nodes.length)} snapshots of ${data.lanes.length} players, ${count('reset')} after a reset and ` +
+  return `${counted(data.nodes.length, 'snapshot')} of ${counted(data.lanes.length, 'player')}, ${count('reset')} after a reset and ` +
     `${count('transplant')} after a transplant. ${past} ${shown}`.replace(/ +/g, ' ').trim();
 }
 

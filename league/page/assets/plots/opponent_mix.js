@@ -2,7 +2,7 @@
 
 import {ink, series} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {extentText, frame, keyboard, legend, short, whole} from './elements.js';
+import {counted, extentText, frame, keyboard, legend, short, whole} from './elements.js';
 
 const HINT = 'Point at a span, or move with the arrow keys.';
 const [LEFT, TOP, HEIGHT, WIDTH] = [44, 8, 200, 640];
@@ -66,7 +66,7 @@ function sentence(data, span) {
     const score = span.scores[index];
     return span.shares[index] ? [`${opponent} ${(100 * span.shares[index]).toFixed(0)} % (scored ${score.toFixed(2)})`] : [];
   });
-  return `Until ${span.snapshot}, ${whole(span.games)} games: ${shares.join(', ')}`;
+  return `Until ${span.snapshot}, ${counted(span.games, 'game')}: ${shares.join(', ')}`;
 }
 
 function summaryOf(data) {

@@ -1,5 +1,5 @@
 import {badge, card, h, note} from '../kit/dom.js';
-import {clock} from '../kit/format.js';
+import {clock, counted} from '../kit/format.js';
 
 export const title = 'Events';
 
@@ -43,7 +43,7 @@ export function render(root, data, context) {
   function say() {
     const shown = list.children.length;
     older.hidden = !next;
-    said.textContent = next ? `${shown} events; searched back to event ${next.toLocaleString('en-GB')}.` : `${shown} events; that is all.`;
+    said.textContent = next ? `${counted(shown, 'event')}; searched back to event ${next.toLocaleString('en-GB')}.` : `${counted(shown, 'event')}; that is all.`;
   }
 
   async function more(wanted) {

@@ -1,5 +1,5 @@
 import {badge, card, figure, h, note, svg, table} from '../kit/dom.js';
-import {clock, count, fixed, percent} from '../kit/format.js';
+import {clock, count, counted, fixed, percent} from '../kit/format.js';
 import {draw as lines} from '../plots/lines.js';
 
 export const title = 'Player';
@@ -23,12 +23,12 @@ function gate(view) {
   const share = Math.min(view.steps / Math.max(view.timeout_steps, 1), 1);
   return [h('p', null, `${count(view.steps)} steps since the last snapshot or reset; the gate opens at ${count(view.min_steps)} and times out at ${count(view.timeout_steps)}.`),
     h('progress', {max: 1, value: share, 'aria-label': 'steps towards the timeout'}),
-    view.gate_opponents ? h('p', null, `It beats ${view.beaten} of ${view.gate_opponents} opponents by enough.`) : null];
+    view.gate_opponents ? h('p', null, `It beats ${view.beaten} of ${counted(view.gate_opponents, 'opponent')} by enough.`) : null];
 }
 
 function trial(each) {
   return h('details', {id: `trial-${each.seq}`}, h('summary', null, `Event ${each.seq.toLocaleString('en-GB')} `, badge(each.reason, each.reason === 'gate' ? 'good' : 'warn'), ' ',
-    h('span', {class: 'muted'}, `${clock(each.wall_time)}, ${each.opponents} opponents`)),
+    h('span', {class: 'muted'}, `${clock(each.wall_time)}, ${counted(each.opponents, 'opponent')}`)),
   table({
     id: `evidence-${each.seq}`, caption: `Evidence of event ${each.seq}, hardest opponents first`, rows: each.evidence,
     columns: [
@@ -74,7 +74,7 @@ export function render(root, data, context) {
         {key: 'weight', label: 'Weigh now', number: true, cell: row => count(row.weight)},
         {key: 'games', label: 'Games', number: true, cell: row => count(row.games)},
       ],
-    }) : null, data.met > data.opponents.length ? note(`${data.opponents.length} of ${data.met} opponents.`) : null),
+    }) : null, data.met > data.opponents.length ? note(`${data.opponents.length} of ${counted(data.met, 'opponent')}.`) : null),
     card('Gate', gate(data.gate), h('h3', null, 'Snapshots that it asked for'),
       data.trials.length ? data.trials.map(trial) : note('None with evidence yet.')),
     card('What happened to it', h('ol', {class: 'events'}, data.changes.map(each => h('li', null,

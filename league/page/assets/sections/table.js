@@ -1,6 +1,6 @@
 import {badge, card, h, note, svg, table} from '../kit/dom.js';
 import {sparkline} from '../kit/sparkline.js';
-import {count, elo, fixed} from '../kit/format.js';
+import {count, counted, elo, fixed} from '../kit/format.js';
 
 export const title = 'League table';
 
@@ -15,7 +15,7 @@ function interval(row, low, span) {
 function trend(row) {
   if (row.trend.length < 2) return null;
   const change = row.trend[row.trend.length - 1] - row.trend[row.trend.length - 2];
-  const label = `ratings of its last ${row.trend.length} snapshots, from ${elo(row.trend[0])} to ${elo(row.trend[row.trend.length - 1])}`;
+  const label = `ratings of its last ${counted(row.trend.length, 'snapshot')}, from ${elo(row.trend[0])} to ${elo(row.trend[row.trend.length - 1])}`;
   return [sparkline(row.trend, label), ' ', h('span', {class: 'muted'}, `${change >= 0 ? '▲' : '▼'} ${elo(change)}`)];
 }
 

@@ -118,6 +118,22 @@ def test_a_file_of_code_alone_is_a_game_without_its_function(tmp_path: Path, mon
         resolve("game.py")
 
 
+def test_a_folder_is_no_game_and_a_run_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("env: {id: tic_tac_toe}")
+    cases = {
+        "": "a folder without a run",
+        "run": "the folder of a run: `league resume",
+        "none": "no such file or folder",
+    }
+    for name, words in cases.items():
+        for command in ("up", "init"):
+            if (name, command) != ("run", "up"):
+                ran = league(command, tmp_path / name)
+                assert ran.code == 2 and words in ran.err, ran.err
+    assert resolve("tic_tac_toe").config.env.id == "tic_tac_toe"
+
+
 def test_a_misspelt_file_names_the_nearest(tmp_path: Path) -> None:
     written(tmp_path, {})
     with pytest.raises(ConfigError, match=r"did you mean .*own\.yaml\?"):
