@@ -129,7 +129,7 @@ def _call(
 
 
 def _output(process: subprocess.Popen[bytes], given: bytes, *, say: Callable[[str], None]) -> bytes:
-    """What a process writes until it ends, while every `SAY_EVERY_S` a sentence says that it still works.
+    """Return what a process writes until it ends. Every `SAY_EVERY_S` a sentence says that it still works.
 
     Raises:
       LeagueError: it is not over at the deadline.

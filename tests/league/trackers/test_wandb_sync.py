@@ -34,7 +34,7 @@ def waiting_run(tmp_path: Path) -> RunFolder:
     return folder
 
 
-def test_a_server_that_is_silent_is_named_and_the_wait_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_named_and_the_wait_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, said = waiting_run(tmp_path), list[str]()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]  # nobody listens there once it is closed
