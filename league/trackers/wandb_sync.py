@@ -145,7 +145,7 @@ def _output(process: subprocess.Popen[bytes], given: bytes, *, say: Callable[[st
 
 
 def silence_of(url: str) -> str:
-    """Why no server answers at an address, in a few words; empty where one does, whatever it says."""
+    """The reason that no server answers at an address, in a few words; empty where one does, whatever it says."""
     try:
         urllib.request.urlopen(url, timeout=ANSWER_S).close()
     except urllib.error.HTTPError:
