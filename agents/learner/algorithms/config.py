@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-MAX_COST = 1e6
-"""Largest weight of a term of the loss."""
+from agents.learner.config import MAX_COST
 
 MAX_EPOCHS = 1000
 """Most optimizer steps on one batch."""
