@@ -125,11 +125,6 @@ export function whole(value) {
   return value.toLocaleString('en');
 }
 
-/** A whole number with its noun, which has an s where it needs one. */
-export function counted(value, noun) {
-  return `${whole(value)} ${noun}${value === 1 ? '' : 's'}`;
-}
-
 /** An Elo with its sign. */
 export function elo(value) {
   return value === null || value === undefined ? 'unrated' : `${value >= 0 ? '+' : '\u2212'}${Math.abs(value).toFixed(0)} Elo`;

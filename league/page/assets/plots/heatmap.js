@@ -2,7 +2,8 @@
 
 import {diverging, ink, onTheme} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {counted, elo, extentText, frame, keyboard, whole} from './elements.js';
+import {counted} from '../kit/format.js';
+import {elo, extentText, frame, keyboard, whole} from './elements.js';
 
 const HINT = 'Point at a cell, or move with the arrow keys.';
 const GAP = 1;

@@ -2,7 +2,8 @@
 
 import {ink, series} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {counted, elo, extentText, frame, keyboard, legend, marker, short, whole} from './elements.js';
+import {counted} from '../kit/format.js';
+import {elo, extentText, frame, keyboard, legend, marker, short, whole} from './elements.js';
 
 const HINT = 'Point at a snapshot, or move with the arrow keys.';
 const SHAPES = {first: 'square', trained: 'circle', reset: 'diamond', transplant: 'triangle', outside: 'square'};

@@ -2,7 +2,8 @@
 
 import {ink, series} from './colours.js';
 import {h, svg} from '../kit/dom.js';
-import {counted, extentText, frame, keyboard, legend, short, whole} from './elements.js';
+import {counted} from '../kit/format.js';
+import {extentText, frame, keyboard, legend, short, whole} from './elements.js';
 
 const HINT = 'Point at a span, or move with the arrow keys.';
 const [LEFT, TOP, HEIGHT, WIDTH] = [44, 8, 200, 640];
