@@ -211,9 +211,8 @@ class ParallelEnv(ExternalEnv):
         )
         for seat, _ in answers:
             agent = self._agents[seat]
-            if agent not in rewards and (
-                agent in env.agents or agent in terminations
-            ):  # one that is gone earns nothing
+            is_there = agent in env.agents or agent in terminations  # one that is gone earns nothing
+            if is_there and agent not in rewards:
                 raise self._omission(game, agent, "reward", "give 0.0 where it earned nothing")
         for agent, reward in rewards.items():
             if reward != 0:  # also true of NaN, which the builder then refuses

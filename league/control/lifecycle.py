@@ -82,9 +82,8 @@ def bring_up(
         remove_tokens(folder.tokens_path, storage=folder.storage)
     before = _size(folder.console_log_path)
     last = folder.read_status() if folder.config_path.is_file() else None
-    seen_before = (
-        None if last is None else (last.daemon, last.heartbeat_at)
-    )  # the clock may go back: no time is compared
+    # Compared as they are: the clock may go back.
+    seen_before = None if last is None else (last.daemon, last.heartbeat_at)
     command = [sys.executable, "-m", "league.control.supervisor", "--run", str(folder.path)]
     for name, words in (("--first", first), ("--again", again), ("--settings", settings)):
         command += [name, json.dumps(list(words))]
