@@ -77,9 +77,10 @@ class StatusReport(JsonReport):
     def _lines(self) -> Iterator[str]:
         heartbeat, league = self.heartbeat, self.league
         workers = heartbeat.workers_text()
+        speed = f", {heartbeat.steps_per_s:,.0f} steps/s" if heartbeat.live else ""
         yield f"{self.run}: {heartbeat.text()}"
         yield (
-            f"{league.games_text()}, {heartbeat.steps_per_s:,.0f} steps/s, {counted(league.snapshots, 'snapshot')}"
+            f"{league.games_text()}{speed}, {counted(league.snapshots, 'snapshot')}"
             + (f"; workers: {workers}" if workers else "")
         )
         yield f"counts {league.counts}"

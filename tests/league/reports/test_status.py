@@ -129,8 +129,10 @@ def test_a_daemon_of_another_host_is_alive_as_long_as_it_writes(run: Path) -> No
     elsewhere = Holder(pid=7, host="elsewhere", started=1)
     rewrite_status(run, daemon=elsewhere, phase="running", heartbeat_at=time.time() - 30)
     assert read_status(run).heartbeat.live
+    assert " steps/s," in read_status(run).text()
     rewrite_status(run, heartbeat_at=time.time() - 2 * MAX_SILENCE_S)
     report = read_status(run)
+    assert "steps/s" not in report.text()
     seen = report.heartbeat
     assert (seen.live, seen.phase, seen.workers) == (False, "silent", ())
     assert "silent (not running, last sign of life 10.0 min ago)" in report.text()
