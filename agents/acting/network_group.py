@@ -241,7 +241,8 @@ class GroupedConvolution(nn.Module):
         for piece in self._split.pieces(pictures.shape[0]):
             weight, bias = self._parameters_of[piece.network]
             own = piece.block_rows(pictures)
-            if own.shape[0] * work < MIN_CONVOLUTION and own.dtype == torch.float32:
+            is_small = own.shape[0] * work < MIN_CONVOLUTION and own.dtype == torch.float32
+            if is_small and own.device.type == "cpu":
                 part = torch.ops.aten._slow_conv2d_forward(own, weight, self._kernel, bias, self._stride, self._padding)
             else:
                 part = nn.functional.conv2d(own, weight, bias, self._stride, self._padding)

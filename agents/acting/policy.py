@@ -142,6 +142,47 @@ class Policy(Protocol):
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
 
+class PolicyGroup(Protocol):
+    """Policies that act in one call."""
+
+    def act(
+        self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
+    ) -> ActOutputs:
+        """One call and one draw for several of them.
+
+        Args:
+          inputs: every slot of the turn. slots: positions in the turn, sorted by place in the group.
+          sizes: number of slots of each place.
+        Returns:
+          Outputs for the slots in this order. They are those of `Policy.act`, called in this order.
+        Raises:
+          NotFiniteError: as `NetworkPolicy.act`.
+        """
+        ...
+
+
+@runtime_checkable
+class JoiningPolicy(Protocol):
+    """A policy that knows with which others it can act in one call.
+
+    Attributes:
+      max_joined: policies of one call.
+    """
+
+    version: int
+    max_joined: int
+
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
+
+    def joins(self, other: Policy) -> bool:
+        """True if the other one can act in one call with this one."""
+        ...
+
+    def together(self, policies: Sequence[Policy]) -> PolicyGroup:
+        """The group of policies that all join this one; this one is among them."""
+        ...
+
+
 class BotPolicy:
     """A scripted bot as a policy."""
 

@@ -16,8 +16,10 @@ from agents.acting.network_group import NetworkGroup, can_group
 from agents.acting.policy import (
     ActInputs,
     ActOutputs,
+    JoiningPolicy,
     NetworkPolicy,
     Policy,
+    PolicyGroup,
     choose_actions,
     fill_blocks,
     require_finite,
@@ -27,8 +29,8 @@ ALONE = -1
 """Group of a policy that acts for itself."""
 
 
-class PolicyGroup:
-    """Network policies of one architecture. Args: policies: any two of them `can_join`."""
+class NetworkPolicies:
+    """A group of network policies of one architecture, decided in one forward pass."""
 
     def __init__(self, policies: Sequence[NetworkPolicy]) -> None:
         self._policies = policies
@@ -38,16 +40,7 @@ class PolicyGroup:
     def act(
         self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
     ) -> ActOutputs:
-        """One forward pass and one draw for several of them.
-
-        Args:
-          inputs: every slot of the turn. slots: positions in the turn, sorted by place in the group.
-          sizes: number of slots of each place.
-        Returns:
-          Outputs for the slots in this order. They are those of `NetworkPolicy.act`, called in this order.
-        Raises:
-          NotFiniteError: as `NetworkPolicy.act`.
-        """
+        """As in the protocol."""
         first, turn, count = self._policies[0], inputs.turn, len(slots)
         rows, counts = fill_blocks(slots), list(sizes)
         last = max(place for place, size in enumerate(counts) if size)
@@ -113,11 +106,10 @@ class TurnPolicies:
     def _join(self, index: int) -> None:
         """Put a policy into the first group that takes it, or into one of its own."""
         policy = self._policies[index]
-        if not isinstance(policy, NetworkPolicy) or not can_group(policy.network):
+        if not isinstance(policy, JoiningPolicy) and not _can_group(policy):
             return
         for members in self._members:
-            other = self._policies[members[0]]
-            if isinstance(other, NetworkPolicy) and _can_join(other, policy):
+            if _takes(self._policies[members[0]], policy, size=len(members)):
                 members.append(index)
                 return
         self._members.append([index])
@@ -138,7 +130,11 @@ class TurnPolicies:
     def _group(self, group: int) -> PolicyGroup:
         if group not in self._groups:
             members = [self._policies[index] for index in self._members[group]]
-            self._groups[group] = PolicyGroup([policy for policy in members if isinstance(policy, NetworkPolicy)])
+            first = members[0]
+            if isinstance(first, JoiningPolicy):
+                self._groups[group] = first.together(members)
+            else:
+                self._groups[group] = NetworkPolicies([one for one in members if isinstance(one, NetworkPolicy)])
         return self._groups[group]
 
 
@@ -173,12 +169,20 @@ def _part(inputs: ActInputs, slots: NDArray[np.int64]) -> ActInputs:
     return ActInputs(inputs.env, inputs.turn, slots, inputs.core[slots], core_rows=places)
 
 
-def _can_join(one: NetworkPolicy, other: NetworkPolicy) -> bool:
-    """True if two policies of the same game differ in their weights alone."""
-    config = one.network.config
+def _can_group(policy: Policy) -> bool:
+    return isinstance(policy, NetworkPolicy) and can_group(policy.network)
+
+
+def _takes(first: Policy, policy: Policy, *, size: int) -> bool:
+    """True if a group of this size, whose first member is given, takes a policy."""
+    if isinstance(first, JoiningPolicy):
+        return size < first.max_joined and first.joins(policy)
+    if not isinstance(first, NetworkPolicy) or not isinstance(policy, NetworkPolicy):
+        return False
+    config = first.network.config
     return (
         config is not None
-        and config == other.network.config
-        and one.greedy == other.greedy
-        and one.dtype == other.dtype
+        and config == policy.network.config
+        and first.greedy == policy.greedy
+        and first.dtype == policy.dtype
     )

@@ -27,6 +27,7 @@ from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupL
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.restart_state import weights_alone
+from agents.torch_runtime import keep_float32
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
@@ -257,6 +258,7 @@ def _require_equal_gradients(
 
 def local_updater(network: Network, config: LearnerConfig, placement: Placement) -> LocalUpdater:
     """Build an updater in this process; it owns the network and moves it to the placement's device."""
+    keep_float32()
     network = network.to(placement.device)
     objective = make_objective(config, network.head)
     optimizer = FlatOptimizer(network, config, keep_target=objective.passes.target)

@@ -74,8 +74,8 @@ class PipelineConfig:
         "threaded_pipeline" (a thread per stage in this process), "torch_pipeline" (a worker per stage), or "auto":
         "torch_pipeline" if there are several stages, "data_parallel" if there are several threads, else "single"; or
         "module:attribute" of your own, or a mapping of its name as `kind` and its options.
-      threads: of one process on a CPU that each learn from their own rows. On Ray the others only help where actor
-        hosts wait for room, whose cores are idle then. A GPU needs one alone and ignores the rest.
+      threads: of one process that each learn from their own rows. On Ray the others only help where actor hosts wait
+        for room, whose cores are idle then. On a GPU each has a stream, and one is enough to fill most GPUs.
       stages: S, number of stages of the network. schedule: order of their tasks, see `SCHEDULES`.
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
@@ -195,7 +195,7 @@ class LearnerConfig:
       max_policy_lag: in updates; decisions of older behaviour policies are masked out and counted.
       precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 if measured to be faster at the start.
       compile_mode: torch.compile's mode for an undivided network, or "none"; it needs a C++ compiler and tens of
-        seconds at the start, and pays off for networks of many small layers.
+        seconds at the start, and pays off for networks of many small layers. An LSTM stays as it is.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
       pipeline: how the work is spread over stages and workers.
     """

@@ -27,7 +27,7 @@ MAX_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 """Largest difference of a gradient, relative to the largest of its parameter, or to 1e-3 of the largest of all."""
 
 ACROSS_DEVICES = 1e-2
-"""The same in float32 between a CPU and a GPU, whose convolutions round to TF32."""
+"""The same in float32 between a CPU and a GPU, which have kernels of their own."""
 
 UNROLL_STEPS = 4
 BATCH_SEED = 20

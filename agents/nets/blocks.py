@@ -39,11 +39,13 @@ class Block:
       side_inputs: the names from `SIDE_INPUTS` that the module takes as keywords. A module that takes "core" returns
         (features, core state after the last step), every other one returns features; the last block returns
         (policy parameters, values).
+      compiles: False for a block that a compiled network runs as it is.
     """
 
     name: str
     module: nn.Module
     side_inputs: tuple[str, ...] = ()
+    compiles: bool = True
 
     def __post_init__(self) -> None:
         """Check the declaration.

@@ -7,9 +7,10 @@ C floats of core state per row (0 without a core).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -72,6 +73,7 @@ class Network(nn.Module):
             raise ValueError(f"block names must differ, got {names}")
         self.blocks = blocks
         self.core_size = core_size
+        self._spans = _spans_of(blocks)
         self.parts = nn.ModuleDict({block.name: block.module for block in blocks})
 
     @property
@@ -139,18 +141,67 @@ class Network(nn.Module):
         """Zeros float32 [batch, C] on the device of the parameters: the state before an episode's first step."""
         return torch.zeros(batch, self.core_size, device=next(self.parameters()).device)
 
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile the blocks, arguments as of `torch.compile`; neighbours that compile become one graph."""
+        for span in self._spans:
+            span.compile(*args, **options)
+
     def _run(self, side: SideInputs) -> NetworkOutput:
-        features: Tensor | None = None
+        result: Features = None
         core = side.core
-        for block in self.blocks[:-1]:
-            result = run_block(block, features, side)
+        for span in self._spans:
+            result, core = span.run(result, side.obs, side.resets, core, side.action_mask)
+        logits, values = cast(tuple[Tensor, Tensor], result)
+        return NetworkOutput(logits, values, core)
+
+
+Features: TypeAlias = Tensor | tuple[Tensor, Tensor] | None
+"""Between two blocks: None before the first, and logits and values behind the last."""
+
+
+class _Span:
+    """Neighbouring blocks that are compiled as one graph, or not at all."""
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        self._blocks = blocks
+        self._compiled: Callable[..., tuple[Features, Tensor]] | None = None
+
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile the blocks if they are of that kind."""
+        if self._blocks[0].compiles:
+            self._compiled = torch.compile(self._run, *args, **options)
+
+    def run(
+        self,
+        features: Features,
+        obs: Mapping[str, Tensor],
+        resets: Tensor | None,
+        core: Tensor,
+        action_mask: Tensor | None,
+    ) -> tuple[Features, Tensor]:
+        """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
+        return (self._compiled or self._run)(features, obs, resets, core, action_mask)
+
+    def _run(
+        self,
+        features: Features,
+        obs: Mapping[str, Tensor],
+        resets: Tensor | None,
+        core: Tensor,
+        action_mask: Tensor | None,
+    ) -> tuple[Features, Tensor]:
+        for block in self._blocks:
+            result = run_block(block, cast("Tensor | None", features), SideInputs(obs, resets, core, action_mask))
             if "core" in block.side_inputs:
                 features, core = cast(tuple[Tensor, Tensor], result)
-                side = replace(side, core=core)
             else:
-                features = cast(Tensor, result)
-        logits, values = cast(tuple[Tensor, Tensor], run_block(self.blocks[-1], features, side))
-        return NetworkOutput(logits, values, core)
+                features = result
+        return features, core
+
+
+def _spans_of(blocks: tuple[Block, ...]) -> list[_Span]:
+    """The blocks in order, cut where one that compiles meets one that does not."""
+    return [_Span(tuple(group)) for _, group in itertools.groupby(blocks, key=lambda block: block.compiles)]
 
 
 def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:

@@ -5,6 +5,8 @@ Shape letters: ... leading axes, D features of the module, R floats that bypass 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -46,4 +48,4 @@ def passthrough(block: Block, num_passthrough: int) -> Block:
     if not num_passthrough:
         return block
     wrap = PassthroughCore if "core" in block.side_inputs else Passthrough
-    return Block(block.name, wrap(block.module, num_passthrough), block.side_inputs)
+    return replace(block, module=wrap(block.module, num_passthrough))

@@ -116,7 +116,7 @@ def work_of(workload: Workload) -> Work:
     fixed_bytes = few.bytes - ROWS[0] * unroll_bytes  # the optimizer's, and whatever else is done once
     microbatches = workload.gpu_microbatches
     steps = workload.unroll_length * microbatches
-    batch = batch_from(in_ring(_rows(workload, network, 1)), oldest_version=0, device=CPU)
+    batch = batch_from(_rows(workload, network, 1), oldest_version=0, device=CPU)
     decisions = workload.gpu_rows * workload.unroll_length
     layers = workload.network.core_layers if workload.network.core == "lstm" else 0
     return Work(
@@ -135,7 +135,7 @@ def _counted(workload: Workload, network: Network, rows: int) -> Calls:
     """An update of `rows` unrolls in bfloat16, LSTMs as on a GPU."""
     config = dataclasses.replace(workload.config, batch_rows=rows, microbatches=1, max_policy_lag=10**6)
     placement = Placement(dtype=torch.bfloat16, device=CPU)
-    unrolls = in_ring(_rows(workload, network, rows))
+    unrolls = _rows(workload, network, rows)
     learner = Learner(local_updater(network, config, placement), layout_of(network), config)
     with lstm_as_one_call():
         learner.update(unrolls, budget_fraction=0.0)  # the first step makes the optimizer's state
@@ -145,7 +145,8 @@ def _counted(workload: Workload, network: Network, rows: int) -> Calls:
 
 
 def _rows(workload: Workload, network: Network, rows: int) -> Unrolls:
-    return rows_of(dataclasses.replace(workload, cpu_rows=rows, gpu_rows=rows), network)
+    unrolls = rows_of(dataclasses.replace(workload, cpu_rows=rows, gpu_rows=rows), network)
+    return in_ring(workload.unrolls(network), unrolls)
 
 
 def add_counts(report: Report, name: str, work: Work) -> None:

@@ -33,8 +33,9 @@ from agents.nets.kernels.dense import product
 from agents.nets.network import Network, build_network
 from agents.torch_runtime import prepare_process
 from agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
+from agents.unroll.ring import UnrollRing
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import layout_of
 from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
@@ -48,6 +49,7 @@ WARM_UPS, REPEATS = (3, 5) if ON_GPU else (1, 2)
 TURNS_S = 0.5
 MATRIX = 8192 if ON_GPU else 1024
 
+MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
 LSTM_1024_ROWS = 1_000_000.0
 MATRIX_SHARE = 0.45
 """Figures required on one H200."""
@@ -77,6 +79,10 @@ class Workload:
         """Of a learner for it on this machine."""
         rows, pieces = (self.gpu_rows, self.gpu_microbatches) if ON_GPU else (self.cpu_rows, 1)
         return LearnerConfig(unroll_length=self.unroll_length, batch_rows=rows, microbatches=pieces)
+
+    def build(self) -> Network:
+        """Its network, always with the same weights."""
+        return build_network(self.spec, self.network, seed=1)
 
     def unrolls(self, network: Network) -> UnrollSpec:
         """The form of its learner's unrolls."""
@@ -155,6 +161,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the rows as one JSON object in the last line")
     parser.add_argument("--only", default="", help="run the workloads whose name contains this")
+    modes = list(MODE_NAMES) if ON_GPU else ["none"]
+    parser.add_argument("--modes", nargs="+", choices=list(MODE_NAMES), default=modes, help="of torch.compile")
     options = parser.parse_args()
     prepare_process()
     report = Report()
@@ -164,17 +172,18 @@ def main() -> None:
         report.add(f"matrix product {MATRIX}, {_short(dtype)}", rate / 1e12, "TFLOP/s")
     for name, workload in WORKLOADS.items():
         if options.only.lower() in name.lower():
-            add_workload(report, name, workload, rates)
+            add_workload(report, name, workload, rates, modes=options.modes)
     report.print(sys.stdout, as_json=options.json)
     sys.exit(1 if report.failed else 0)
 
 
-def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[torch.dtype, float]) -> None:
+def add_workload(
+    report: Report, name: str, workload: Workload, rates: Mapping[torch.dtype, float], *, modes: Sequence[str]
+) -> None:
     """All variants of one workload."""
-    network = build_network(workload.spec, workload.network, seed=1)
+    network = workload.build()
     flops = flops_per_decision(workload, network)
     dtypes = (torch.bfloat16,) if ON_GPU else (torch.float32, torch.bfloat16)
-    modes = ("none", "default", "reduce-overhead") if ON_GPU else ("none",)
     for dtype in dtypes:
         for mode in modes:
             label = f"{name}, {_short(dtype)}, {MODE_NAMES[mode]}"
@@ -199,13 +208,10 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
         torch.cuda.empty_cache()
 
 
-MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
-
-
 def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
     """Seconds of the shortest update, decisions in it, and the median share of the floor, which takes turns with it."""
     config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
-    unrolls = in_ring(rows_of(workload, network))
+    unrolls = in_ring(workload.unrolls(network), rows_of(workload, network))
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
@@ -268,9 +274,11 @@ def rows_of(workload: Workload, network: Network) -> Unrolls:
     return synthetic_unrolls(workload.unrolls(network), rows=workload.config.batch_rows, seed=0)
 
 
-def in_ring(unrolls: Unrolls) -> Unrolls:
-    """The batch as a feeder hands it over: its ring holds actions in the dtype of the loss."""
-    return dataclasses.replace(unrolls, actions=unrolls.actions.astype(learnt_dtype(unrolls.actions.dtype)))
+def in_ring(spec: UnrollSpec, unrolls: Unrolls) -> Unrolls:
+    """The batch as a feeder hands it over, in a ring."""
+    ring = UnrollRing(spec, capacity=unrolls.num_rows, pinned=ON_GPU)
+    ring.write(unrolls, at=0)
+    return ring.read(at=0, count=unrolls.num_rows)
 
 
 def flops_per_decision(workload: Workload, network: Network) -> float:

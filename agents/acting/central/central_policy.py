@@ -5,20 +5,35 @@ Shape letters: K slots to act for, C core state size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.acting.central.inference_host import InferenceHost, Part, Request
 from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.acting.policy import ActInputs, ActOutputs, require_finite
+from agents.acting.policy import ActInputs, ActOutputs, Policy, require_finite
 from agents.nets.network import Network
 from agents.weights import Weights
 from envs.protocol import EnvSpec
 
+MAX_ASKED = 16
+"""Policies of one request to an inference host, which must hold all of them at once."""
+
 
 class InferenceLost(Exception):  # noqa: N818
     """The inference host died, did not answer in time or could not decide; core states that it kept are lost."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Rows of a request that one policy decides. weights: of the policy, for a host that does not hold it any more."""
+
+    policy: str
+    weights: Weights
+    count: int
 
 
 class InferenceClient(Protocol):
@@ -36,11 +51,10 @@ class InferenceClient(Protocol):
         """Hand weights over; the host keeps its own where they are as new, unless `replace`. Raises InferenceLost."""
         ...
 
-    def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
-        """Have the first `count` rows decided.
+    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
+        """Have the first rows decided, those of each policy behind one another.
 
         Args:
-          weights: of the policy, for a host that does not hold it any more.
           table: of the rows' core states.
         Raises:
           InferenceLost: see there.
@@ -62,11 +76,15 @@ class DirectInferenceClient:
         """As in the protocol."""
         self._host.hold(policy, weights, replace=replace)
 
-    def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
+    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
         """As in the protocol."""
-        if self._host.version_of(policy) is None:
-            self._host.hold(policy, weights)
-        self._host.decide([Request(0, table, self.rows, (Part(policy, 0, count),))])
+        parts, start = [], 0
+        for part in asked:
+            if self._host.version_of(part.policy) is None:
+                self._host.hold(part.policy, part.weights)
+            parts.append(Part(part.policy, start, start + part.count))
+            start += part.count
+        self._host.decide([Request(0, table, self.rows, tuple(parts))])
 
 
 class CentralPolicy:
@@ -74,6 +92,8 @@ class CentralPolicy:
 
     The noise of its samples is drawn here: the same seeds give the same actions as local acting does.
     """
+
+    max_joined = MAX_ASKED
 
     def __init__(self, name: str, client: InferenceClient) -> None:
         self._name = name
@@ -91,31 +111,70 @@ class CentralPolicy:
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One request; `version` is then that of the weights that decided. Raises InferenceLost, NotFiniteError."""
+        return _decided([self], [len(inputs.slots)], inputs, rng)
+
+    def asking(self, count: int) -> Asked:
+        """Its part of a request."""
         assert self._weights is not None, "a policy without weights"
-        shared, turn, slots = self._client.rows, inputs.turn, inputs.slots
-        count = len(slots)
-        whole = count == len(turn.env_index)
-        for name, array in shared.obs.items():
-            array[:count] = turn.obs[name] if whole else turn.obs[name][slots]
-        if shared.action_mask is not None:
-            mask = turn.action_mask
-            shared.action_mask[:count] = True if mask is None else mask if whole else mask[slots]
-        shared.noise[:count] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
-        core_size, table = shared.sizes.core_size, 0
-        if core_size:
-            assert inputs.core_rows is not None, "a caller that numbers no core states"
-            table = inputs.core_rows.table
-            shared.rows[:count], shared.given[:count] = inputs.core_rows.rows, inputs.core_rows.given
-            shared.wanted[:count] = inputs.core_rows.wanted | self._client.returns_core
-            given = np.flatnonzero(inputs.core_rows.given)
-            shared.core[given] = inputs.core[given, :core_size]
-        self._client.decide(self._name, self._weights, count=count, table=table)
-        self.version = int(shared.versions[0])
-        by_sub_action = shared.sub_action_log_probs
-        outputs = ActOutputs(
-            actions=shared.actions[:count].copy(),
-            log_probs=shared.log_probs[:count].copy(),
-            core=shared.core[:count].copy() if core_size else inputs.core,
-            sub_action_log_probs=None if by_sub_action is None else by_sub_action[:count].copy(),
-        )
-        return require_finite(outputs, inputs)
+        return Asked(self._name, self._weights, count)
+
+    def joins(self, other: Policy) -> bool:
+        """True if both ask the same host by the same way, so that one request does for both."""
+        return isinstance(other, CentralPolicy) and self._client is other._client
+
+    def together(self, policies: Sequence[Policy]) -> CentralPolicies:
+        """As in the protocol of policies that join."""
+        return CentralPolicies([policy for policy in policies if isinstance(policy, CentralPolicy)])
+
+
+class CentralPolicies:
+    """A group of central policies, which ask by one request."""
+
+    def __init__(self, policies: Sequence[CentralPolicy]) -> None:
+        self._policies = policies
+
+    def act(
+        self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
+    ) -> ActOutputs:
+        """As in the protocol. Raises also InferenceLost."""
+        places = None if inputs.core_rows is None else inputs.core_rows.at(slots)
+        own = ActInputs(inputs.env, inputs.turn, slots, inputs.core[slots], core_rows=places)
+        return _decided(self._policies, sizes, own, rng)
+
+
+def _decided(
+    policies: Sequence[CentralPolicy], sizes: Sequence[int], inputs: ActInputs, rng: np.random.Generator
+) -> ActOutputs:
+    """One request for the slots, sorted by policy, so many for each; sets the policies' versions."""
+    client, shared = policies[0]._client, policies[0]._client.rows
+    turn, slots = inputs.turn, inputs.slots
+    count = len(slots)
+    present = [(policy, size) for policy, size in zip(policies, sizes, strict=True) if size]
+    in_order = count == len(turn.env_index) and len(present) == 1
+    for name, array in shared.obs.items():
+        array[:count] = turn.obs[name] if in_order else turn.obs[name][slots]
+    if shared.action_mask is not None:
+        mask = turn.action_mask
+        shared.action_mask[:count] = True if mask is None else mask if in_order else mask[slots]
+    shared.noise[:count] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
+    core_size, table = shared.sizes.core_size, 0
+    if core_size:
+        assert inputs.core_rows is not None, "a caller that numbers no core states"
+        table = inputs.core_rows.table
+        shared.rows[:count], shared.given[:count] = inputs.core_rows.rows, inputs.core_rows.given
+        shared.wanted[:count] = inputs.core_rows.wanted | client.returns_core
+        given = np.flatnonzero(inputs.core_rows.given)
+        shared.core[given] = inputs.core[given, :core_size]
+    client.decide([policy.asking(size) for policy, size in present], table=table)
+    start = 0
+    for policy, size in present:
+        policy.version = int(shared.versions[start])
+        start += size
+    by_sub_action = shared.sub_action_log_probs
+    outputs = ActOutputs(
+        actions=shared.actions[:count].copy(),
+        log_probs=shared.log_probs[:count].copy(),
+        core=shared.core[:count].copy() if core_size else inputs.core,
+        sub_action_log_probs=None if by_sub_action is None else by_sub_action[:count].copy(),
+    )
+    return require_finite(outputs, inputs)

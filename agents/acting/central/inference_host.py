@@ -1,13 +1,14 @@
 """The inference host: batched decisions of several policies for many clients, and the core states of their games.
 
-Shape letters: R rows of a table, K rows of one policy in a batch, C core state size.
+Shape letters: K rows of a batch, H sub-actions, C core state size.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.acting.central.core_table import CoreTable
 from agents.acting.central.shared_rows import SharedRows
+from agents.acting.network_group import NetworkGroup, can_group
 from agents.acting.policy import padded_size, sample_actions
-from agents.nets.network import Network
+from agents.nets.network import Network, NetworkOutput
 from agents.weights import Weights, adopt
 
 MAX_POLICIES = 64
@@ -66,7 +69,10 @@ class Held:
 
 
 class InferenceHost:
-    """Decides for the rows of many clients, one forward pass for each policy of a batch.
+    """Decides for the rows of many clients, in one forward pass where the networks' modules allow it.
+
+    Otherwise every policy of a batch has a pass of its own. All are begun before the first answer is read, so that a
+    GPU is waited for once.
 
     Args:
       network: of every policy; its own weights are not used.
@@ -79,7 +85,9 @@ class InferenceHost:
         self._device = device or torch.device("cpu")
         self._network = copy.deepcopy(network).to(self._device, dtype).eval().requires_grad_(False)
         self._held: OrderedDict[str, Held] = OrderedDict()
-        self._cores: dict[tuple[int, int], Tensor] = {}
+        self._groups = can_group(self._network)
+        self._together: _Together | None = None
+        self._cores = CoreTable(network.core_size, self._device)
 
     def version_of(self, policy: str) -> int | None:
         """Version of the weights that a policy has here; None if it is not held."""
@@ -102,6 +110,7 @@ class InferenceHost:
             while len(self._held) >= MAX_POLICIES:
                 self._held.popitem(last=False)
             held = Held(copy.deepcopy(self._network), -1)
+            self._together = None
         adopt(held.network, weights)
         held.version = weights.version
         self._held[policy] = held
@@ -116,80 +125,151 @@ class InferenceHost:
     @torch.inference_mode()
     def decide(self, requests: Sequence[Request]) -> None:
         """Write the answers to all requests into their rows. Raises PolicyNotHeld before anything is written."""
-        by_policy: dict[str, list[tuple[Request, slice]]] = {}
+        by_policy: dict[str, list[_Place]] = {}
         for request in requests:
             self.require(request)
             for part in request.parts:
-                by_policy.setdefault(part.policy, []).append((request, slice(part.start, part.stop)))
-        for policy, parts in by_policy.items():
+                held, rows = self._held[part.policy], slice(part.start, part.stop)
+                place = _Place(request.shared, (request.client, request.table), rows, held.version)
+                by_policy.setdefault(part.policy, []).append(place)
+        for policy in by_policy:
             self._held.move_to_end(policy)
-            self._decide(self._held[policy], parts)
+        if len(by_policy) == 1 or not self._groups:
+            passes = [self._begin(places, self._held[policy].network.step) for policy, places in by_policy.items()]
+        else:
+            passes = [self._begin_together(by_policy)]
+        for begun in passes:
+            begun.write()
 
     def forget(self, client: int) -> None:
         """Give up the core states of a client that has left."""
-        for key in [key for key in self._cores if key[0] == client]:
-            del self._cores[key]
+        self._cores.forget(client)
 
-    def _decide(self, held: Held, parts: Sequence[tuple[Request, slice]]) -> None:
-        network = held.network
-        count = sum(place.stop - place.start for _, place in parts)
+    def _begin_together(self, by_policy: Mapping[str, list[_Place]]) -> _Pass:
+        """Begin one pass for several policies."""
+        if self._together is None:
+            self._together = _Together({policy: held.network for policy, held in self._held.items()})
+        group = self._together
+        present = sorted(by_policy, key=group.order.__getitem__)
+        sizes = [0] * len(group.order)
+        for policy in present:
+            sizes[group.order[policy]] = sum(place.count for place in by_policy[policy])
+        total = sum(sizes)
+        sizes[group.order[present[-1]]] += padded_size(total) - total
+        step = functools.partial(group.networks.step, sizes=sizes)
+        return self._begin([place for policy in present for place in by_policy[policy]], step)
+
+    def _begin(self, places: Sequence[_Place], step: Callable[..., NetworkOutput]) -> _Pass:
+        """Begin a pass, and keep the core states that it makes."""
+        count = sum(place.count for place in places)
         missing = padded_size(count) - count
-        first = parts[0][0].shared
-        obs = {name: self._batch([r.shared.obs[name][at] for r, at in parts], missing) for name in first.obs}
-        masks = [r.shared.action_mask[at] for r, at in parts if r.shared.action_mask is not None]
-        cores = [self._core(request, place) for request, place in parts] if network.core_size else []
-        core = torch.cat([*cores, cores[0].new_zeros(missing, network.core_size)]) if cores else None
-        output = network.step(obs, core=core, action_mask=self._batch(masks, missing) if masks else None)
-        noise = self._batch([r.shared.noise[at] for r, at in parts], 0)
-        actions, log_probs, by_sub_action = sample_actions(network.head, output.logits[:count], noise)
-        answers = [actions.cpu().numpy(), log_probs.cpu().numpy()]
-        split = None if by_sub_action is None else by_sub_action.cpu().numpy()
-        start = 0
-        for number, (request, place) in enumerate(parts):
-            shared, here = request.shared, slice(start, start + place.stop - place.start)
-            shared.actions[place], shared.log_probs[place] = answers[0][here], answers[1][here]
-            if shared.sub_action_log_probs is not None and split is not None:
-                shared.sub_action_log_probs[place] = split[here]
-            shared.versions[place] = held.version
-            if cores:
-                self._keep(parts[number][0], place, output.core[here])
-            start = here.stop
+        obs = {
+            name: self._batch([place.shared.obs[name][place.rows] for place in places], missing)
+            for name in places[0].shared.obs
+        }
+        masks = [place.shared.action_mask[place.rows] for place in places if place.shared.action_mask is not None]
+        mask = self._batch(masks, missing) if masks else None
+        core_size, kept = self._network.core_size, None
+        core = torch.zeros(count + missing, core_size, device=self._device)
+        if core_size:
+            kept = self._kept_at(places)
+            core[:count] = self._cores.states[kept]
+        output = step(obs, core=core, action_mask=mask)
+        noise = self._batch([place.shared.noise[place.rows] for place in places], 0)
+        actions, log_probs, by_sub_action = sample_actions(self._network.head, output.logits[:count], noise)
+        wanted = None
+        if kept is not None:
+            self._cores.states[kept] = output.core[:count].float()
+            chosen = np.flatnonzero(np.concatenate([place.shared.wanted[place.rows] for place in places]))
+            wanted = output.core[self._moved(chosen)].float() if len(chosen) else None
+        return _Pass(places, actions, log_probs, by_sub_action, wanted)
+
+    def _kept_at(self, places: Sequence[_Place]) -> Tensor:
+        """Rows of the core states in the table, after those that came with the requests are taken over."""
+        found, given, cores = [], [], []
+        for place in places:
+            rows = place.shared.rows[place.rows]
+            kept = rows + self._cores.start_of(
+                place.table, least=int(rows.max()) + 1, capacity=place.shared.sizes.capacity
+            )
+            fresh = np.flatnonzero(place.shared.given[place.rows])
+            found.append(kept)
+            given.append(kept[fresh])
+            cores.append(place.shared.core[place.rows][fresh])
+        taken = np.concatenate(given)
+        if len(taken):
+            self._cores.states[self._moved(taken)] = self._batch(cores, 0)
+        return self._batch(found, 0)
 
     def _batch(self, arrays: Sequence[NDArray[Any]], missing: int) -> Tensor:
         """The arrays behind one another on the device, with so many further rows like the first."""
         joined = [*arrays, np.repeat(arrays[0][:1], missing, axis=0)] if missing else arrays
-        return torch.from_numpy(joined[0] if len(joined) == 1 else np.concatenate(joined)).to(self._device)
+        return self._moved(joined[0] if len(joined) == 1 else np.concatenate(joined))
 
-    def _core(self, request: Request, place: slice) -> Tensor:
-        """Core states [K, C] of a part, after those that came with the request have been taken over."""
-        shared = request.shared
-        rows = shared.rows[place]
-        table = self._table(request, least=int(rows.max()) + 1)
-        given = np.flatnonzero(shared.given[place])
-        if len(given):
-            table[self._index(rows[given])] = torch.from_numpy(shared.core[place][given]).to(self._device)
-        return table[self._index(rows)]
+    def _moved(self, array: NDArray[Any]) -> Tensor:
+        """The array on the device; nobody waits for the copy."""
+        tensor = torch.from_numpy(array)
+        return tensor if self._device.type == "cpu" else tensor.pin_memory().to(self._device, non_blocking=True)
 
-    def _keep(self, request: Request, place: slice, core: Tensor) -> None:
-        """Store core states [K, C] after a decision, and hand the wanted ones back."""
-        shared = request.shared
-        core = core.float()
-        self._table(request, least=0)[self._index(shared.rows[place])] = core
-        wanted = np.flatnonzero(shared.wanted[place])
-        if len(wanted):
-            shared.core[place.start + wanted] = core[self._index(wanted)].cpu().numpy()
 
-    def _table(self, request: Request, *, least: int) -> Tensor:
-        """The core states [R, C] of a client's table, with room for so many rows at least."""
-        key = (request.client, request.table)
-        table = self._cores.get(key)
-        if table is None or len(table) < least:
-            rows = max(least, request.shared.sizes.capacity)
-            grown = torch.zeros(rows, self._network.core_size, device=self._device)
-            if table is not None:
-                grown[: len(table)] = table
-            self._cores[key] = table = grown
-        return table
+class _Together:
+    """All policies held as one group of networks. order: policy -> its place in the group."""
 
-    def _index(self, places: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(places).to(self._device)
+    def __init__(self, networks: Mapping[str, Network]) -> None:
+        self.networks = NetworkGroup(list(networks.values()))
+        self.order = {policy: place for place, policy in enumerate(networks)}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Rows of a request that one policy decides.
+
+    Fields:
+      table: number of the client, and of its table of core states. rows: where they are.
+      version: of the weights that decide.
+    """
+
+    shared: SharedRows
+    table: tuple[int, int]
+    rows: slice
+    version: int
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.rows.stop - self.rows.start)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A pass that was begun, for K rows.
+
+    Fields:
+      places: of the rows, in order.
+      actions: [K, ...]. log_probs: float32 [K]. by_sub_action: float32 [K, H], None without sub-actions.
+      wanted: float32 [rows that want it, C], core states after the decision; None for none.
+    """
+
+    places: Sequence[_Place]
+    actions: Tensor
+    log_probs: Tensor
+    by_sub_action: Tensor | None
+    wanted: Tensor | None
+
+    def write(self) -> None:
+        """Wait for the pass, and write the answers into the rows of the requests."""
+        actions, log_probs = self.actions.cpu().numpy(), self.log_probs.cpu().numpy()
+        split = None if self.by_sub_action is None else self.by_sub_action.cpu().numpy()
+        cores = None if self.wanted is None else self.wanted.cpu().numpy()
+        start, handed = 0, 0
+        for place in self.places:
+            shared, here = place.shared, slice(start, start + place.count)
+            shared.actions[place.rows], shared.log_probs[place.rows] = actions[here], log_probs[here]
+            if shared.sub_action_log_probs is not None and split is not None:
+                shared.sub_action_log_probs[place.rows] = split[here]
+            shared.versions[place.rows] = place.version
+            if cores is not None:
+                chosen = np.flatnonzero(shared.wanted[place.rows])
+                shared.core[place.rows.start + chosen] = cores[handed : handed + len(chosen)]
+                handed += len(chosen)
+            start = here.stop

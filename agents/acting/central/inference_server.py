@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import selectors
@@ -147,7 +148,7 @@ class InferenceServer:
         )
 
     def _rows(self, waiting: list[Client]) -> int:
-        return sum(part.stop for client in waiting if client.request is not None for part in client.request.parts)
+        return sum(client.request.parts[-1].stop for client in waiting if client.request is not None)
 
     def _decide(self, waiting: list[Client]) -> None:
         requests = [client.request for client in waiting if client.request is not None]
@@ -216,10 +217,12 @@ class InferenceServer:
         """Carry a message out, or keep it for the next batch."""
         kind = message[:1]
         if kind == DECIDE:
-            policy, count, table = read_decide(message)
-            if not 0 < count <= client.shared.sizes.capacity:
-                raise ValueError(f"a request of {count} rows")
-            request = Request(client.number, table, client.shared, (Part(policy, 0, count),))
+            counted, table = read_decide(message)
+            ends = list(itertools.accumulate(count for _, count in counted))
+            if ends[-1] > client.shared.sizes.capacity:
+                raise ValueError(f"a request of {ends[-1]} rows")
+            parts = (Part(policy, end - count, end) for (policy, count), end in zip(counted, ends, strict=True))
+            request = Request(client.number, table, client.shared, tuple(parts))
             self._host.require(request)
             if all(other.request is None for other in self._clients.values()):
                 self._first_at = time.monotonic()

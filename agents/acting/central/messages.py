@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from agents.acting.central.shared_rows import RowSizes
@@ -24,7 +25,8 @@ MAX_BYTES = 1 << 16
 MAX_NAME = 1 << 12
 
 _HOLD = struct.Struct("<cq?")
-_DECIDE = struct.Struct("<cII")
+_DECIDE = struct.Struct("<cI")
+_PART = struct.Struct("<IH")
 
 
 def local_address(name: str) -> str:
@@ -65,15 +67,25 @@ def read_hold(message: bytes) -> tuple[str, int, bool]:
     return _name(message[_HOLD.size :]), version, replace
 
 
-def decide(policy: str, *, count: int, table: int) -> bytes:
-    """A `DECIDE` message."""
-    return _DECIDE.pack(DECIDE, count, table) + policy.encode()
+def decide(parts: Sequence[tuple[str, int]], *, table: int) -> bytes:
+    """A `DECIDE` message. parts: policy and number of rows, in the order of the rows."""
+    names = [(policy.encode(), count) for policy, count in parts]
+    return _DECIDE.pack(DECIDE, table) + b"".join(_PART.pack(count, len(name)) + name for name, count in names)
 
 
-def read_decide(message: bytes) -> tuple[str, int, int]:
-    """Policy, number of rows and table. Raises ValueError, struct.error: the message is none."""
-    _, count, table = _DECIDE.unpack_from(message)
-    return _name(message[_DECIDE.size :]), count, table
+def read_decide(message: bytes) -> tuple[list[tuple[str, int]], int]:
+    """Parts and table. Raises ValueError, struct.error: the message is none."""
+    _, table = _DECIDE.unpack_from(message)
+    parts, at = [], _DECIDE.size
+    while at < len(message):
+        count, length = _PART.unpack_from(message, at)
+        at += _PART.size + length
+        if count < 1 or at > len(message):
+            raise ValueError(f"a part of {count} rows, {at} bytes of {len(message)}")
+        parts.append((_name(message[at - length : at]), count))
+    if not parts:
+        raise ValueError("a request without rows")
+    return parts, table
 
 
 def _name(text: bytes) -> str:

@@ -6,9 +6,10 @@ import contextlib
 import os
 import socket
 import time
+from collections.abc import Sequence
 from mmap import mmap
 
-from agents.acting.central.central_policy import InferenceLost
+from agents.acting.central.central_policy import Asked, InferenceLost
 from agents.acting.central.messages import (
     DONE,
     FAILED,
@@ -59,13 +60,14 @@ class SocketClient:
             self.rows.weights[...] = weights.vector
             self._ask(hold(WEIGHTS, policy, version=weights.version, replace=replace))
 
-    def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
+    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
         """As in the protocol. Raises InferenceLost."""
-        message = decide(policy, count=count, table=table)
+        message = decide([(part.policy, part.count) for part in asked], table=table)
         if self._ask(message) == UNKNOWN:
-            self.hold(policy, weights)
+            for part in asked:
+                self.hold(part.policy, part.weights)
             if self._ask(message) == UNKNOWN:
-                raise self._lost(f"it does not keep {policy}")
+                raise self._lost(f"it does not keep {', '.join(part.policy for part in asked)}")
 
     def close(self) -> None:
         """Leave the host; may be called twice."""

@@ -1,7 +1,7 @@
-"""Data parallelism in one process: threads on a CPU that compute gradients of different microbatches at the same time.
+"""Data parallelism in one process: threads that compute gradients of different microbatches at the same time.
 
 torch releases Python's lock in its kernels and in the whole backward pass, so that threads compute in parallel without
-copies of rows or weights. Replicas in processes need both, and messages.
+copies of rows or weights. Replicas in processes need both, and messages. On a GPU every thread has a stream.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Copy:
 
 
 class DataParallelBackend:
-    """Up to `config.pipeline.threads` microbatches at the same time; one after another on a GPU.
+    """Up to `config.pipeline.threads` microbatches at the same time.
 
     The first of them is computed in the calling thread, so that a batch in one piece costs what it costs without other
     threads. Gradients are added in the order of the threads: equal microbatches have equal gradients.
@@ -58,7 +58,8 @@ class DataParallelBackend:
         self._network = network
         self._config = config
         self._placement = placement
-        self._threads = config.pipeline.threads if placement.device.type == "cpu" else 1
+        self._threads = config.pipeline.threads
+        self._on_gpu = placement.device.type == "cuda"
         self._here = SingleBackend(network, objective, config, placement)
         self._copies: list[_Copy] = []
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
@@ -107,10 +108,11 @@ class DataParallelBackend:
         if self._pool is None:
             self._copies = [_Copy(self._network, self._config, self._placement) for _ in range(self._threads - 1)]
             self._pool = concurrent.futures.ThreadPoolExecutor(
-                self._threads - 1, "learner-thread", initializer=prepare_process
+                self._threads - 1, "learner-thread", initializer=self._prepare_thread
             )
+        given = self._mark()
         tasks = [
-            self._pool.submit(compute, copied.backend, batch)
+            self._pool.submit(self._elsewhere, compute, copied.backend, batch, given)
             for copied, batch in zip(self._copies, others, strict=False)
         ]
         try:
@@ -122,7 +124,43 @@ class DataParallelBackend:
         if late:
             limit = self._config.pipeline.stage_timeout_s
             raise StageHungError(f"{len(late)} threads of the learner did not end within {limit:g} s")
-        return [result, *(task.result() for task in tasks)]
+        return [result, *(self._taken(*task.result()) for task in tasks)]
+
+    def _prepare_thread(self) -> None:
+        """Settings of a new thread; on a GPU its own stream."""
+        prepare_process()
+        if self._on_gpu:
+            torch.cuda.set_stream(torch.cuda.Stream(self._placement.device))  # type: ignore[no-untyped-call]
+
+    def _elsewhere(
+        self,
+        compute: Callable[[SingleBackend, Batch], Result],
+        backend: SingleBackend,
+        batch: Batch,
+        given: torch.cuda.Event | None,
+    ) -> tuple[Result, torch.cuda.Event | None]:
+        """The result in another thread, and the mark after it; `given` is the mark after the inputs."""
+        if given is not None:
+            stream = torch.cuda.current_stream(self._placement.device)
+            stream.wait_event(given)
+            _keep_for(stream, batch.tensors())
+        return compute(backend, batch), self._mark()
+
+    def _taken(self, result: Result, ended: torch.cuda.Event | None) -> Result:
+        """A result of another thread, for which this one's stream waits."""
+        if ended is not None:
+            stream = torch.cuda.current_stream(self._placement.device)
+            stream.wait_event(ended)
+            _keep_for(stream, [result] if isinstance(result, Tensor) else _tensors_of(result))
+        return result
+
+    def _mark(self) -> torch.cuda.Event | None:
+        """A mark on the stream of the calling thread; None on a CPU."""
+        if not self._on_gpu:
+            return None
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._placement.device))
+        return event
 
     def _drop(self, *, wait: bool) -> None:
         """End the threads and forget their copies of the network."""
@@ -136,3 +174,14 @@ def _gradients(network: Network) -> list[Tensor]:
     gradients = [parameter.grad for parameter in network.parameters()]
     assert all(gradient is not None for gradient in gradients), "the optimizer gives every parameter a gradient of 0"
     return [gradient for gradient in gradients if gradient is not None]
+
+
+def _tensors_of(output: object) -> list[Tensor]:
+    """The tensors of a network's output; none of anything else."""
+    return [output.logits, output.values, output.core] if isinstance(output, NetworkOutput) else []
+
+
+def _keep_for(stream: torch.cuda.Stream, tensors: Iterable[Tensor]) -> None:
+    """Keep memory of another stream from being reused while this one reads it."""
+    for tensor in tensors:
+        tensor.record_stream(stream)

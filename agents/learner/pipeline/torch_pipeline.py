@@ -83,7 +83,10 @@ class _Wire(nn.Module):
 
     def _sendable(self, tensor: Tensor) -> Tensor:
         # Copy views: a schedule that splits the backward pass detaches outputs in place, which a view does not allow.
-        return tensor.clone(memory_format=torch.contiguous_format) if self._copy_output else tensor.contiguous()
+        if self._copy_output:
+            return tensor.clone(memory_format=torch.contiguous_format)
+        # A contiguous tensor with a dimension of one may have any stride there, and torch before 2.13 compares strides.
+        return tensor.contiguous().view(-1).view(tensor.shape)
 
 
 class TorchPipelineBackend:

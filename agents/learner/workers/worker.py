@@ -31,7 +31,7 @@ from agents.nets.blocks import Block
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network
 from agents.restart_state import Arrays
-from agents.torch_runtime import prepare_process
+from agents.torch_runtime import keep_float32, prepare_process
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout
 from envs.plugins import load
@@ -161,6 +161,7 @@ class GroupWorker:
 
     def __init__(self, setup: WorkerSetup) -> None:
         config, device = setup.config, torch.device(setup.device)
+        keep_float32()
         if device.type == "cpu":
             prepare_process()
         else:

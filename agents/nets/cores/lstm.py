@@ -19,9 +19,9 @@ def runs_packed(features: Tensor) -> bool:
     """True if unrolls with resets run as packed stretches, else step by step.
 
     On a GPU that is one call of cuDNN in place of dozens in every step, for which one look at the resets is a small
-    price. On a CPU it is slower. A compiled network keeps its form whatever the resets are.
+    price. On a CPU it is slower.
     """
-    return features.device.type != "cpu" and not torch.compiler.is_compiling()
+    return features.device.type != "cpu"
 
 
 class LSTMCore(nn.Module):
@@ -79,4 +79,6 @@ class LSTMCore(nn.Module):
 def build_lstm(num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core:
     """Build `config.core_layers` layers of width `config.core_size`."""
     module = LSTMCore(num_features, config.core_size, config.core_layers, generator)
-    return Core((Block("core", module, ("resets", "core")),), config.core_size, module.core_size)
+    # A compiler would unroll the steps, and a GPU has one call for all of them.
+    block = Block("core", module, ("resets", "core"), compiles=False)
+    return Core((block,), config.core_size, module.core_size)

@@ -43,10 +43,15 @@ def fused_product(inputs: Tensor, weight: Tensor, bias: Tensor | None, *, activa
 
 def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
     """True if the fused kernel multiplies inputs [N, I] by weight [O, I] fastest."""
-    # An exported graph holds for any number of rows, and other programs do not have the fused kernel.
-    min_work = None if torch.compiler.is_exporting() else _MIN_WORK.get(inputs.dtype)
+    # An exported graph holds for any number of rows, and other programs do not have the fused kernel. A compiler
+    # chooses its kernels itself.
+    min_work = None if _is_traced() else _MIN_WORK.get(inputs.dtype)
     enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
     return _ONEDNN and enough and inputs.device.type == "cpu"
+
+
+def _is_traced() -> bool:
+    return torch.compiler.is_exporting() or torch.compiler.is_compiling()
 
 
 def _packed(matrix: Tensor) -> Tensor:
@@ -93,7 +98,7 @@ def dense(inputs: Tensor, weight: Tensor, bias: Tensor, *, activation: str = "no
     output: Tensor
     if not torch.is_grad_enabled():
         output = product(rows, weight.to(rows.dtype), bias.to(rows.dtype), activation=activation)
-    elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu":
+    elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu" and not _is_traced():
         output = _DenseFunction.apply(rows, weight, bias, activation)  # type: ignore[no-untyped-call]
     else:
         output = nn.functional.linear(rows, weight, bias)  # autocast casts the weight, once per context

@@ -70,7 +70,8 @@ def lstm_over_stretches(lstm: nn.LSTM, features: Tensor, state: Tensor, stretche
         tensor.to(device, non_blocking=True)
         for tensor in (stretches.order, stretches.rows, stretches.carried, stretches.last)
     )
-    hidden, cell = (state[:, :, rows] * carried.unsqueeze(-1)).unbind()
+    # cuDNN takes a state in this order of axes alone, and indexing keeps the order that the state had in memory.
+    hidden, cell = (state[:, :, rows] * carried.unsqueeze(-1)).contiguous().unbind()
     packed = PackedSequence(features.flatten(0, 1)[order], stretches.sizes)
     outputs, after = lstm(packed, (hidden, cell))
     by_step = torch.empty_like(outputs.data).index_copy(0, order, outputs.data)

@@ -17,14 +17,16 @@ import torch
 
 from agents.acting.arena import Arena
 from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient, InferenceClient, InferenceLost
+from agents.acting.central.core_table import CoreTable
 from agents.acting.central.inference_host import InferenceHost
 from agents.acting.central.inference_server import InferenceServer
 from agents.acting.central.messages import local_address
 from agents.acting.central.shared_rows import RowSizes
 from agents.acting.central.socket_client import SocketClient
+from agents.acting.network_group import NetworkGroup
 from agents.acting.policy import NetworkPolicy
 from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
+from agents.nets.network import Network, NetworkOutput, build_network
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.protocol import EnvConfig
@@ -190,6 +192,50 @@ def test_a_lost_host_is_an_error_and_the_next_one_is_used() -> None:
         client.close()
 
 
+@pytest.mark.parametrize("case", ["turns", "turns_core"])
+def test_policies_of_a_turn_are_asked_for_at_once_and_decided_in_one_pass(case: str, monkeypatch) -> None:
+    env, config = CASES[case]
+    sizes = []
+    plain = NetworkGroup.step
+
+    def counted(self: NetworkGroup, *given: Any, **named: Any) -> NetworkOutput:
+        sizes.append(named["sizes"])
+        return plain(self, *given, **named)
+
+    network, spec = build_network(spec_of(env), config, seed=0), spec_of(env)
+    client = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
+    requests = []
+    monkeypatch.setattr(client, "decide", lambda asked, **named: requests.append(asked) or plain_decide(asked, **named))
+    plain_decide = DirectInferenceClient.decide.__get__(client)
+    monkeypatch.setattr(NetworkGroup, "step", counted)
+    found = played(env, config, client)
+    assert len(requests) == 28  # one a turn
+    together = [asked for asked in requests if len(asked) > 1]
+    assert together and [sorted(size for size in given if size) for given in sizes] == [
+        sorted(part.count for part in asked) for asked in together
+    ]
+    monkeypatch.setattr("agents.acting.central.inference_host.can_group", lambda _network: False)
+    alone = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
+    assert_equal(found, played(env, config, alone))
+
+
+def test_core_states_of_clients_that_left_make_room_for_others() -> None:
+    table = CoreTable(3, torch.device("cpu"))
+    starts = [table.start_of((client, 0), least=1, capacity=4) for client in range(3)]
+    assert starts == [0, 4, 8]
+    table.states[4:8] = 7.0
+    assert table.start_of((1, 0), least=4, capacity=4) == 4
+    grown = table.start_of((1, 0), least=6, capacity=4)
+    assert grown == 12 and torch.equal(table.states[12:16], torch.full((4, 3), 7.0))
+    assert not table.states[16:18].any() and len(table) == 3
+    assert table.start_of((3, 0), least=1, capacity=4) == 4  # the rows that the grown table left
+    assert not table.states[4:8].any()
+    table.forget(1)
+    table.forget(3)
+    assert len(table) == 2 and len(table.states) == 18
+    assert table.start_of((4, 1), least=2, capacity=3) == 4
+
+
 def test_a_client_that_leaves_frees_its_core_states() -> None:
     env, config = CASES["turns_core"]
     with served(env, config) as found:
@@ -228,6 +274,7 @@ def test_other_weights_of_the_same_version_take_the_place_of_those_held(is_remot
 
 def test_a_policy_that_was_given_up_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.acting.central.inference_host.MAX_POLICIES", 1)
+    monkeypatch.setattr(CentralPolicy, "max_joined", 1)
     env, config = CASES["turns"]
     with served(env, config) as found:
         assert_equal(played(env, config, None), played(env, config, found.connect()))
@@ -243,7 +290,17 @@ def test_a_client_with_another_network_is_refused() -> None:
             client.hold("main", weights_in(other))
 
 
-@pytest.mark.parametrize("message", [b"", b"X", b"D", b"D\xff\xff\xff\xff\x00\x00\x00\x00main", b"P\x00"])
+DECIDES = (
+    b"D\x00\x00\x00\x00",
+    b"D\x00\x00\x00\x00\xff\xff\xff\xff\x04\x00main",
+    b"D\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00main",
+    b"D\x00\x00\x00\x00\x01\x00\x00\x00\x09\x00main",
+    b"D\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00",
+)
+"""No part, too many rows, none, a name that is too long for the message, and none."""
+
+
+@pytest.mark.parametrize("message", [b"", b"X", b"D", *DECIDES, b"P\x00"])
 def test_a_message_that_is_none_ends_no_server(message: bytes) -> None:
     env, config = CASES["turns"]
     with served(env, config) as found:

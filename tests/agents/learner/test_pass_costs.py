@@ -73,6 +73,12 @@ def test_acting_on_a_device_is_timed_after_a_first_pass_that_is_not() -> None:
     assert next(times) == 2 * 2 * (REPEATS + 1) / 1024
 
 
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+@pytest.mark.usefixtures("no_gpu")
 def test_only_a_dear_network_is_taken_by_the_clock() -> None:
     assert network_costs(NUMBERS, NetworkConfig(hidden=(16,))) == NetworkCosts()
     dear = network_costs(IMAGES, NetworkConfig(encoder="impala_resnet"))
@@ -81,6 +87,7 @@ def test_only_a_dear_network_is_taken_by_the_clock() -> None:
     assert dear.update_call_s >= NetworkCosts().update_call_s
 
 
+@pytest.mark.usefixtures("no_gpu")
 def test_a_network_that_cannot_be_made_counts_as_nominal() -> None:
     assert network_costs(NUMBERS, NetworkConfig(encoder="nowhere:Nothing")) == NetworkCosts()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from agents.acting.central.central_policy import DirectInferenceClient, InferenceLost
+from agents.acting.central.central_policy import Asked, DirectInferenceClient, InferenceLost
 from agents.acting.central.inference_host import InferenceHost
 from agents.nets.network import Network
 from agents.unroll.codec import ChunkHeader, Lz4Codec
@@ -269,11 +270,11 @@ class FailingInference(DirectInferenceClient):
 
     lost_at = -1
 
-    def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
+    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
         self.lost_at -= 1
         if self.lost_at == 0:
             raise InferenceLost("the inference host was lost: it has ended")
-        super().decide(policy, weights, count=count, table=table)
+        super().decide(asked, table=table)
 
 
 def test_a_lost_inference_host_costs_the_games_in_flight_and_no_complete_unroll() -> None:
