@@ -26,7 +26,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
-SIDE_INPUTS = ("obs", "resets", "core", "action_mask")
+SIDE_INPUTS = ("obs", "resets", "core", "action_mask", "host_resets")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SideInputs:
-    """Inputs of blocks beyond the features; fields as in `Network.forward`."""
+    """Inputs of blocks beyond the features; fields as the arguments of `Network.forward`."""
 
     obs: Mapping[str, Tensor]
     resets: Tensor | None
     core: Tensor
     action_mask: Tensor | None
+    host_resets: Tensor | None = None
 
 
 def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor | tuple[Tensor, Tensor]:

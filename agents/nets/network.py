@@ -93,6 +93,7 @@ class Network(nn.Module):
         resets: Tensor | None = None,
         core: Tensor | None = None,
         action_mask: Tensor | None = None,
+        host_resets: Tensor | None = None,
     ) -> NetworkOutput:
         """Run over whole unrolls.
 
@@ -102,6 +103,7 @@ class Network(nn.Module):
             None if there is none.
           core: float32 [B, C] before the first step; None for zeros.
           action_mask: bool [B, T, A], True where legal; None if everything is.
+          host_resets: `resets` on the CPU, where the rest is on a GPU; None if they are not at hand.
         Returns:
           Logits [B, T, P], values [B, T], core [B, C].
         """
@@ -109,7 +111,7 @@ class Network(nn.Module):
         if core is None:
             core = self.initial_core(rows)
         if self.core_size:
-            return self._run(SideInputs(obs, resets, core, action_mask))
+            return self._run(SideInputs(obs, resets, core, action_mask, host_resets))
         # Without memory the steps are independent: one flat batch saves every layer the handling of two axes.
         flat = {name: field.flatten(0, 1) for name, field in obs.items()}
         mask = None if action_mask is None else action_mask.flatten(0, 1)
@@ -150,7 +152,7 @@ class Network(nn.Module):
         result: Features = None
         core = side.core
         for span in self._spans:
-            result, core = span.run(result, side.obs, side.resets, core, side.action_mask)
+            result, core = span.run(result, side.obs, side.resets, core, side.action_mask, side.host_resets)
         logits, values = cast(tuple[Tensor, Tensor], result)
         return NetworkOutput(logits, values, core)
 
@@ -178,9 +180,10 @@ class _Span:
         resets: Tensor | None,
         core: Tensor,
         action_mask: Tensor | None,
+        host_resets: Tensor | None,
     ) -> tuple[Features, Tensor]:
         """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
-        return (self._compiled or self._run)(features, obs, resets, core, action_mask)
+        return (self._compiled or self._run)(features, obs, resets, core, action_mask, host_resets)
 
     def _run(
         self,
@@ -189,9 +192,11 @@ class _Span:
         resets: Tensor | None,
         core: Tensor,
         action_mask: Tensor | None,
+        host_resets: Tensor | None,
     ) -> tuple[Features, Tensor]:
         for block in self._blocks:
-            result = run_block(block, cast("Tensor | None", features), SideInputs(obs, resets, core, action_mask))
+            side = SideInputs(obs, resets, core, action_mask, host_resets)
+            result = run_block(block, cast("Tensor | None", features), side)
             if "core" in block.side_inputs:
                 features, core = cast(tuple[Tensor, Tensor], result)
             else:
@@ -277,7 +282,7 @@ def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
     inside = SeatGroupNetworks(spec, networks)
     members = [cast(HeadsBlock | TwinHeads, network.blocks[-1].module) for network in networks]
     blocks = (
-        Block("seat_groups", inside, SIDE_INPUTS),
+        Block("seat_groups", inside, ("obs", "resets", "core", "action_mask")),
         Block("heads", SeatGroupHeads(head, members), ("action_mask",)),
     )
     return Network(blocks, core_size=inside.core_size, config=config)

@@ -36,10 +36,12 @@ class PassthroughCore(nn.Module):
         self.module = module
         self.num_passthrough = num_passthrough
 
-    def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, *, resets: Tensor | None, core: Tensor, **more: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Features [B, T, D' + R] and state [B, C] of features [B, T, D + R] and state [B, C]."""
         own, passed_through = features[..., : -self.num_passthrough], features[..., -self.num_passthrough :]
-        output, core = self.module(own, resets=resets, core=core)
+        output, core = self.module(own, resets=resets, core=core, **more)
         return torch.cat([output, passed_through.to(output.dtype)], dim=-1), core
 
 

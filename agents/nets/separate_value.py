@@ -59,12 +59,14 @@ class TwinCore(nn.Module):
         self.num_policy = num_policy
         self.policy_core_size = policy_core_size
 
-    def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, *, resets: Tensor | None, core: Tensor, **more: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Features [B, T, D' + D2'] and state [B, C + C2] of features [B, T, D + D2] and state [B, C + C2]."""
         policy, value = features[..., : self.num_policy], features[..., self.num_policy :]
         policy_core, value_core = core[:, : self.policy_core_size], core[:, self.policy_core_size :]
-        policy, policy_core = self.policy(policy, resets=resets, core=policy_core.contiguous())
-        value, value_core = self.value(value, resets=resets, core=value_core.contiguous())
+        policy, policy_core = self.policy(policy, resets=resets, core=policy_core.contiguous(), **more)
+        value, value_core = self.value(value, resets=resets, core=value_core.contiguous(), **more)
         return torch.cat([policy, value], dim=-1), torch.cat([policy_core, value_core], dim=-1)
 
 
@@ -117,7 +119,7 @@ def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpe
             twin = TwinCore(ours.module, other.module, num_policy=width, policy_core_size=policy.core_size)
         else:
             twin = TwinLayer(ours.module, other.module, num_policy=width)
-        blocks.append(Block(name, twin, ours.side_inputs))
+        blocks.append(Block(name, twin, ours.side_inputs, compiles=ours.compiles and other.compiles))
     return Trunk(
         tuple(blocks[: len(encoders)]),
         tuple(blocks[len(encoders) :]),

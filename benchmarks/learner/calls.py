@@ -108,7 +108,10 @@ def lstm_as_one_call() -> Iterator[None]:
 
 @contextlib.contextmanager
 def counted_reads() -> Iterator[Counter[str]]:
-    """Counts the methods of `READS` inside the context, with the losses computed as on a device other than the CPU."""
+    """Counts the methods of `READS` inside the context, with the losses computed as on a device other than the CPU.
+
+    Where there is a GPU only its tensors count; else those of the CPU stand for them.
+    """
     found: Counter[str] = Counter()
     plain = {name: getattr(Tensor, name) for name in READS}
     modules: tuple[Any, ...] = (agents.losses.vtrace, agents.losses.one_pass)
@@ -116,7 +119,7 @@ def counted_reads() -> Iterator[Counter[str]]:
 
     def counting(name: str) -> Any:
         def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-            found[name] += 1
+            found[name] += tensor.device.type != "cpu" or not torch.cuda.is_available()
             return plain[name](tensor, *args, **kwargs)
 
         return read

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import torch._dynamo  # reads torch's functions when it is imported: they must not be those of a pretended GPU
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
@@ -124,6 +125,7 @@ class _Functions(TorchFunctionMode):
             device = torch.device(kwargs.pop("device", None) or CPU)
             return self._moved(func(*args, **kwargs), device, {})
         if func is torch.Tensor.cpu:
+            marks.reads += marks.has(args[0])
             return self._moved(args[0], CPU, {})
         if func is torch.Tensor.to:
             return self._to(*args, **kwargs)

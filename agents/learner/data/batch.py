@@ -22,10 +22,12 @@ class Batch(UnrollFields[Tensor]):
 
     Fields:
       learn: bool [B, T], valid and not too stale to learn from.
+      host_resets: `resets` on the CPU where the other tensors are not, so that nobody waits for a GPU to read them.
       precomputed: name -> [B, ...], targets that an objective fixed for the whole batch before microbatches were cut.
     """
 
     learn: Tensor
+    host_resets: Tensor | None = None
     precomputed: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -34,8 +36,8 @@ class Batch(UnrollFields[Tensor]):
         return int(self.resets.shape[0])
 
     def tensors(self) -> list[Tensor]:
-        """Every tensor of the batch."""
-        return list(self.arrays().values())
+        """Every tensor of the batch on its device."""
+        return [tensor for name, tensor in self.arrays().items() if name != "host_resets"]
 
     def microbatches(self, number: int) -> list[Batch]:
         """Cut the batch into `number` equal blocks of rows.
@@ -76,7 +78,8 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
     if unrolls.actions.dtype != dtype:
         unrolls = replace(unrolls, actions=unrolls.actions.astype(dtype))
     fields = unrolls.converted(lambda array: _tensor(array, device))
-    return Batch(learn=_tensor(learn, device), **fields)
+    host_resets = None if device.type == "cpu" else _tensor(unrolls.resets, torch.device("cpu"))
+    return Batch(learn=_tensor(learn, device), host_resets=host_resets, **fields)
 
 
 class Stager:

@@ -248,7 +248,13 @@ def _backward(
 @torch.no_grad()
 def _with_precomputed(network: Network, objective: Objective, batch: Batch, placement: Placement) -> Batch:
     with placement.autocast():
-        output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
+        output = network(
+            batch.obs,
+            resets=batch.resets,
+            core=batch.core,
+            action_mask=batch.action_mask,
+            host_resets=batch.host_resets,
+        )
     precomputed = {
         **objective.precomputed(batch, current=output, total=lambda tensor: tensor),
         **objective.target_precomputed(batch, target=output),

@@ -69,7 +69,7 @@ class Stage:
 
     def _side_inputs(self, batch: Batch) -> SideInputs:
         if not self.flat:
-            return SideInputs(batch.obs, batch.resets, batch.core, batch.action_mask)
+            return SideInputs(batch.obs, batch.resets, batch.core, batch.action_mask, batch.host_resets)
         sees = any("obs" in block.side_inputs for block in self.blocks)
         obs = {name: field.flatten(0, 1) for name, field in batch.obs.items()} if sees else {}
         mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)

@@ -127,7 +127,11 @@ class SingleBackend:
     def _forward(self, batch: Batch) -> NetworkOutput:
         with self._placement.autocast():
             output: NetworkOutput = self._network(
-                batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask
+                batch.obs,
+                resets=batch.resets,
+                core=batch.core,
+                action_mask=batch.action_mask,
+                host_resets=batch.host_resets,
             )
         return output
 

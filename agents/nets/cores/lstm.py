@@ -18,8 +18,7 @@ from agents.nets.kernels.lstm_stretches import lstm_over_stretches, stretches_of
 def runs_packed(features: Tensor) -> bool:
     """True if unrolls with resets run as packed stretches, else step by step.
 
-    On a GPU that is one call of cuDNN in place of dozens in every step, for which one look at the resets is a small
-    price. On a CPU it is slower.
+    On a GPU that is one call of cuDNN in place of dozens in every step. On a CPU it is slower.
     """
     return features.device.type != "cpu"
 
@@ -43,13 +42,16 @@ class LSTMCore(nn.Module):
             else:
                 nn.init.zeros_(parameter)
 
-    def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, features: Tensor, *, resets: Tensor | None, core: Tensor, host_resets: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Run T steps.
 
         Args:
           features: floating [B, T, D].
           resets: bool [B, T], True where the state is zeroed before the step; None if no step is.
           core: float32 [B, C], state before the first step.
+          host_resets: `resets` on the CPU; without it the host waits for a GPU to read them.
         Returns:
           Features [B, T, H] in the compute dtype, and the state float32 [B, C] after the last step.
         """
@@ -60,7 +62,8 @@ class LSTMCore(nn.Module):
             outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
             state = torch.stack(last)
         elif runs_packed(features):
-            outputs, state = lstm_over_stretches(self.lstm, features, state, stretches_of(resets.cpu()))
+            stretches = stretches_of(resets.cpu() if host_resets is None else host_resets)
+            outputs, state = lstm_over_stretches(self.lstm, features, state, stretches)
         else:
             outputs, state = self._run_with_resets(features, state, ~resets)
         return outputs, state.permute(2, 1, 0, 3).reshape(-1, self.core_size).float()
@@ -80,5 +83,5 @@ def build_lstm(num_features: int, config: NetworkConfig, generator: torch.Genera
     """Build `config.core_layers` layers of width `config.core_size`."""
     module = LSTMCore(num_features, config.core_size, config.core_layers, generator)
     # A compiler would unroll the steps, and a GPU has one call for all of them.
-    block = Block("core", module, ("resets", "core"), compiles=False)
+    block = Block("core", module, ("resets", "core", "host_resets"), compiles=False)
     return Core((block,), config.core_size, module.core_size)

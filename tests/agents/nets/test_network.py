@@ -189,7 +189,7 @@ def test_blocks_come_in_order_and_declare_their_side_inputs() -> None:
     network = build("lstm")
     assert [(block.name, block.side_inputs) for block in network.blocks] == [
         ("encoder_0", ("obs",)),
-        ("core", ("resets", "core")),
+        ("core", ("resets", "core", "host_resets")),
         ("heads", ("action_mask",)),
     ]
     assert [block.name for block in build("separate").blocks] == ["encoder_0", "encoder_1", "heads"]
