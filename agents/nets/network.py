@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import (
-    SIDE_INPUTS,
     Block,
     CoreBuilder,
     Encoder,
