@@ -24,20 +24,23 @@ class CoreTable:
         """Number of tables."""
         return len(self._used)
 
-    def start_of(self, key: tuple[int, int], *, least: int, capacity: int) -> int:
-        """The first row of a client's table.
+    def make_room(self, key: tuple[int, int], *, rows: int) -> None:
+        """Give a client's table so many rows at least; one that grows keeps its states and moves.
 
-        Args:
-          key: numbers of the client and of its table. least: rows that it needs now. capacity: that a new one gets.
+        key: numbers of the client and of its table.
         """
         held = self._used.get(key)
-        if held is None or held.stop - held.start < least:
-            new = self._room(max(least, capacity))
-            if held is not None:
-                self.states[new.start : new.start + held.stop - held.start] = self.states[held]
-                self._free.append(held)
-            self._used[key] = held = new
-        return int(held.start)
+        if held is not None and held.stop - held.start >= rows:
+            return
+        new = self._room(rows)
+        if held is not None:
+            self.states[new.start : new.start + held.stop - held.start] = self.states[held]
+            self._free.append(held)
+        self._used[key] = new
+
+    def start_of(self, key: tuple[int, int]) -> int:
+        """The first row of a client's table, for which room was made."""
+        return int(self._used[key].start)
 
     def forget(self, client: int) -> None:
         """Give up the tables of a client."""

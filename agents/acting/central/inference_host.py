@@ -186,12 +186,12 @@ class InferenceHost:
 
     def _kept_at(self, places: Sequence[_Place]) -> Tensor:
         """Rows of the core states in the table, after those that came with the requests are taken over."""
+        for place in places:  # first, since a table that grows moves
+            least = int(place.shared.rows[place.rows].max()) + 1
+            self._cores.make_room(place.table, rows=max(least, place.shared.sizes.capacity))
         found, given, cores = [], [], []
         for place in places:
-            rows = place.shared.rows[place.rows]
-            kept = rows + self._cores.start_of(
-                place.table, least=int(rows.max()) + 1, capacity=place.shared.sizes.capacity
-            )
+            kept = place.shared.rows[place.rows] + self._cores.start_of(place.table)
             fresh = np.flatnonzero(place.shared.given[place.rows])
             found.append(kept)
             given.append(kept[fresh])
