@@ -17,6 +17,8 @@ UPDATES = 3000.0
 """Optimizer steps that a budget should hold at least."""
 MIN_BATCH, MAX_BATCH = 256, 2048
 """Decisions in one update."""
+FEW_UPDATES, SMALLEST_BATCH = 50.0, 64
+"""Optimizer steps below which smaller batches, down to this one, are worth their noise: a handful moves nothing."""
 MIXED_BATCH = {False: 2048, True: 1024}
 """The same at least where play must be mixed, by whether rows are seen again: smaller updates are the draws' noise."""
 MIXED_MAX_BATCH = 8192
@@ -72,7 +74,7 @@ def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """The largest batch that leaves thousands of updates in the budget."""
+    """The largest batch that leaves thousands of updates in the budget, a small one where there would be a handful."""
     chosen, num_envs = draft.value(f"{ALGORITHM}.epochs"), draft.whole("actors.num_envs")
     epochs = chosen if isinstance(chosen, int) else 1
     size, most = (MIXED_BATCH[epochs > 1], MIXED_MAX_BATCH) if _is_mixed(situation) else (MIN_BATCH, MAX_BATCH)
@@ -82,6 +84,8 @@ def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
     while 2 * size <= most and updates(2 * size) >= UPDATES:
         size *= 2
+    while size > SMALLEST_BATCH and updates(size) < FEW_UPDATES:
+        size //= 2
     rows = max(size // draft.whole("learner.unroll_length"), 1)
     reason = f"{size:,} decisions an update, at least {updates(size):.1g} updates in the budget"
     yield AutoValue("learner.batch_rows", rows, reason)

@@ -10,7 +10,7 @@ import pytest
 from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import GameCosts, GameFacts, Spread
 from envs.protocol import ActionSpec, SeatGroup
-from league.config.auto.situation import Situation, power_of_two
+from league.config.auto.situation import NetworkCosts, Situation, power_of_two
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import (
     BUDGETS,
@@ -46,6 +46,15 @@ def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
     assert config.learner.algorithm["kind"] == "ppo"  # type: ignore[index]
     assert config.learner.algorithm["epochs"] >= 4  # type: ignore[index,operator]
     assert config.learner.batch_rows * config.learner.unroll_length <= 512
+
+
+@pytest.mark.parametrize(("learn_s", "most"), [(1e-5, None), (2e-2, 64), (2e-3, 256)])
+def test_a_budget_of_a_handful_of_updates_makes_them_smaller(learn_s: float, most: int | None) -> None:
+    """A minute holds 4,000 decisions with 93,000 actions each: four updates of the usual 1,024 move nothing."""
+    dear = NetworkCosts(learn_s=learn_s)
+    config, _ = settled(poker(), budget=BudgetConfig(core_seconds=60.0), network=dear)
+    decisions = config.learner.batch_rows * config.learner.unroll_length
+    assert decisions >= 1024 if most is None else 64 <= decisions <= most
 
 
 def test_a_crowd_of_seats_plays_one_game_in_short_unrolls_where_the_budget_is_short() -> None:
