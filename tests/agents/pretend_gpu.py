@@ -210,6 +210,7 @@ def pretended_gpu(patch: pytest.MonkeyPatch) -> Iterator[Marks]:
             "Event": _Stream,
             "current_stream": lambda *_given: _Stream(),
             "stream": lambda _stream: contextlib.nullcontext(),
+            "set_stream": lambda _stream: None,
             "synchronize": lambda *_given: None,
         }.items():
             patched.setattr(torch.cuda, name, value)

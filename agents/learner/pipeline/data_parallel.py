@@ -21,6 +21,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.learner.errors import StageHungError
 from agents.learner.step.backend import Placement, SingleBackend, join_outputs
+from agents.learner.step.streams import mark, wait_for
 from agents.nets.network import Network, NetworkOutput
 from agents.torch_runtime import prepare_process
 
@@ -59,7 +60,6 @@ class DataParallelBackend:
         self._config = config
         self._placement = placement
         self._threads = config.pipeline.threads
-        self._on_gpu = placement.device.type == "cuda"
         self._here = SingleBackend(network, objective, config, placement)
         self._copies: list[_Copy] = []
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
@@ -110,7 +110,7 @@ class DataParallelBackend:
             self._pool = concurrent.futures.ThreadPoolExecutor(
                 self._threads - 1, "learner-thread", initializer=self._prepare_thread
             )
-        given = self._mark()
+        given = mark(self._placement.device)
         tasks = [
             self._pool.submit(self._elsewhere, compute, copied.backend, batch, given)
             for copied, batch in zip(self._copies, others, strict=False)
@@ -129,7 +129,7 @@ class DataParallelBackend:
     def _prepare_thread(self) -> None:
         """Settings of a new thread; on a GPU its own stream."""
         prepare_process()
-        if self._on_gpu:
+        if self._placement.device.type == "cuda":
             torch.cuda.set_stream(torch.cuda.Stream(self._placement.device))  # type: ignore[no-untyped-call]
 
     def _elsewhere(
@@ -140,27 +140,14 @@ class DataParallelBackend:
         given: torch.cuda.Event | None,
     ) -> tuple[Result, torch.cuda.Event | None]:
         """The result in another thread, and the mark after it; `given` is the mark after the inputs."""
-        if given is not None:
-            stream = torch.cuda.current_stream(self._placement.device)
-            stream.wait_event(given)
-            _keep_for(stream, batch.tensors())
-        return compute(backend, batch), self._mark()
+        wait_for(given, self._placement.device, read=batch.tensors())
+        return compute(backend, batch), mark(self._placement.device)
 
     def _taken(self, result: Result, ended: torch.cuda.Event | None) -> Result:
         """A result of another thread, for which this one's stream waits."""
-        if ended is not None:
-            stream = torch.cuda.current_stream(self._placement.device)
-            stream.wait_event(ended)
-            _keep_for(stream, [result] if isinstance(result, Tensor) else _tensors_of(result))
+        read = [result] if isinstance(result, Tensor) else _tensors_of(result)
+        wait_for(ended, self._placement.device, read=read)
         return result
-
-    def _mark(self) -> torch.cuda.Event | None:
-        """A mark on the stream of the calling thread; None on a CPU."""
-        if not self._on_gpu:
-            return None
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._placement.device))
-        return event
 
     def _drop(self, *, wait: bool) -> None:
         """End the threads and forget their copies of the network."""
@@ -179,9 +166,3 @@ def _gradients(network: Network) -> list[Tensor]:
 def _tensors_of(output: object) -> list[Tensor]:
     """The tensors of a network's output; none of anything else."""
     return [output.logits, output.values, output.core] if isinstance(output, NetworkOutput) else []
-
-
-def _keep_for(stream: torch.cuda.Stream, tensors: Iterable[Tensor]) -> None:
-    """Keep memory of another stream from being reused while this one reads it."""
-    for tensor in tensors:
-        tensor.record_stream(stream)

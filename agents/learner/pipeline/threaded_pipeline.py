@@ -22,6 +22,7 @@ from agents.learner.errors import StageHungError
 from agents.learner.pipeline.schedules import tasks_of
 from agents.learner.pipeline.stages import Stage, cut_network, even_cut
 from agents.learner.step.backend import Placement, SingleBackend
+from agents.learner.step.streams import mark, wait_for
 from agents.nets.network import Network, NetworkOutput
 
 
@@ -99,7 +100,7 @@ class ThreadedPipelineBackend:
             forward=[queue.SimpleQueue() for _ in self._stages],
             backward=[queue.SimpleQueue() for _ in self._stages],
             beats=[0] * len(self._stages),
-            started=self._event(),
+            started=mark(self._placement.device),
         )
         for jobs in self._jobs:
             jobs.put(run)
@@ -152,7 +153,7 @@ class ThreadedPipelineBackend:
         expected, count = self._config.microbatches, 0
         for count, batch in enumerate(microbatches, start=1):
             if count <= expected and not run.errors:
-                run.forward[0].put(_Parcel(None, batch, self._event()))
+                run.forward[0].put(_Parcel(None, batch, mark(self._placement.device)))
         if count != expected and not run.errors:
             raise ValueError(f"the pipeline was given {count} microbatches, it is set up for {expected}")
 
@@ -184,7 +185,7 @@ class ThreadedPipelineBackend:
                     if stream is not None and run.started is not None:
                         stream.wait_event(run.started)
                     self._work(stage, run)
-                    event = self._event()
+                    event = mark(self._placement.device)
                     if event is not None:
                         run.finished[stage.index] = event
             except _Stopped:
@@ -222,32 +223,20 @@ class ThreadedPipelineBackend:
             loss, stacked = self._objective.loss(result, parcel.batch, run.loss_weights)
             run.stacked += stacked
             return features, loss
-        run.forward[stage.index + 1].put(_Parcel(result.detach(), parcel.batch, self._event()))
+        run.forward[stage.index + 1].put(_Parcel(result.detach(), parcel.batch, mark(self._placement.device)))
         return features, result
 
     def _backward(self, stage: Stage, run: _Run, features: Tensor | None, result: Tensor) -> None:
         gradient = None if stage.is_last else self._take(run.backward[stage.index]).tensor
         torch.autograd.backward(result, gradient)
         if features is not None:
-            run.backward[stage.index - 1].put(_Parcel(features.grad, ready=self._event()))
+            run.backward[stage.index - 1].put(_Parcel(features.grad, ready=mark(self._placement.device)))
 
     def _take(self, box: queue.SimpleQueue[_Parcel | None]) -> _Parcel:
         parcel = box.get()
         if parcel is None:
             raise _Stopped
-        if parcel.ready is not None:
-            stream = torch.cuda.current_stream(self._placement.device)
-            stream.wait_event(parcel.ready)
-            tensors = [] if parcel.batch is None else parcel.batch.tensors()
-            # The memory belongs to the sender's stream: without this it could be reused while this stage reads it.
-            for tensor in tensors if parcel.tensor is None else [*tensors, parcel.tensor]:
-                tensor.record_stream(stream)
+        tensors = [] if parcel.batch is None else parcel.batch.tensors()
+        read = tensors if parcel.tensor is None else [*tensors, parcel.tensor]
+        wait_for(parcel.ready, self._placement.device, read=read)
         return parcel
-
-    def _event(self) -> torch.cuda.Event | None:
-        """A mark on the calling thread's stream; None on a CPU."""
-        if self._placement.device.type != "cuda":
-            return None
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._placement.device))
-        return event

@@ -47,6 +47,7 @@ def test_tensors_of_two_devices_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> 
         (BOARD_GAME, LSTM, {"algorithm": "vtrace", "target_every": 2, "ema_share": 0.5, "microbatches": 3}),
         (BOARD_GAME, POPART, {"value_normalisation": "popart", "value_rate": 0.2}),
         (BOARD_GAME, MLP, {"backend": "threaded_pipeline", "stages": 2, "microbatches": 4}),
+        (BOARD_GAME, LSTM, {"algorithm": "ppo", "threads": 2}),
     ],
 )
 def test_updates_on_a_gpu_wait_once_for_it_and_equal_those_of_a_cpu(
