@@ -230,7 +230,9 @@ class RunFolder:
         self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
 
     def read_status(self) -> RunStatus | None:
-        """The last heartbeat; None before the first one.
+        """The last heartbeat; None before the first one, and where a power cut left a file without content.
+
+        Heartbeats are not flushed to the disk. The journal is, and needs none of them.
 
         Raises:
           StorageError: the file is not a status.
@@ -238,6 +240,8 @@ class RunFolder:
         try:
             payload = self.storage.read_bytes(self.status_path, max_bytes=MAX_STATUS_BYTES)
         except FileNotFoundError:
+            return None
+        if not payload.strip(b"\0"):
             return None
         try:
             return msgspec.json.decode(payload, type=RunStatus)

@@ -172,6 +172,13 @@ def test_a_run_whose_snapshots_are_all_corrupt_continues_from_its_checkpoints_an
     assert re.search(r"Snapshot main-0-s\d+ is set aside, the league continues without it: .* is corrupt", text), text
 
 
+def test_a_run_whose_heartbeat_a_power_cut_emptied_continues(made: Path, tmp_path: Path) -> None:
+    run = copy_of(made, tmp_path)
+    (run / "status.json").write_bytes(bytes(512))
+    assert league("status", run).code == 0
+    assert league("resume", run, "--env-steps", "400").code == 0
+
+
 def test_a_player_of_which_nothing_can_be_read_is_one_sentence(made: Path, tmp_path: Path) -> None:
     run = copy_of(made, tmp_path)
     for path in (*run.glob("snapshots/**/*.safetensors"), *run.glob("checkpoints/**/*.ckpt")):

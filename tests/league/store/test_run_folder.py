@@ -160,6 +160,14 @@ def test_a_spoilt_heartbeat_is_named(tmp_path: Path) -> None:
         run.read_status()
 
 
+@pytest.mark.parametrize("left", [b"", bytes(4096)])
+def test_a_heartbeat_that_a_power_cut_emptied_is_none(left: bytes, tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "a", config_yaml="")
+    run.write_status(status_of(this_process()))
+    run.status_path.write_bytes(left)
+    assert run.read_status() is None
+
+
 def test_a_dead_or_stopped_daemon_is_not_live(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "a", config_yaml="")
     me = this_process()
