@@ -245,12 +245,15 @@ def counts(workload: Workload, network: Network) -> tuple[int, int]:
     return found
 
 
-def in_turns(*calls: Callable[[], object]) -> list[tuple[float, ...]]:
-    """Seconds of each call in every turn after some to warm up: wall time on a GPU, CPU time elsewhere.
+def in_turns(*calls: Callable[[], object], clock: Callable[[], float] | None = None) -> list[tuple[float, ...]]:
+    """Seconds of each call in every turn after some to warm up.
 
     Calls that take turns meet the same load of the machine. Short ones are repeated for `TURNS_S` in all.
+
+    Args:
+      clock: None for wall time on a GPU, and CPU time elsewhere.
     """
-    clock = time.perf_counter if ON_GPU else time.process_time
+    clock = clock or (time.perf_counter if ON_GPU else time.process_time)
     turns: list[tuple[float, ...]] = []
     while len(turns) < WARM_UPS + REPEATS or sum(map(sum, turns)) < TURNS_S:
         times = []

@@ -2,8 +2,8 @@
 
     python -m benchmarks.learner.streams --json
 
-On a CPU the stages and replicas are threads that need a core each, and the sizes are small. Every learner with stages
-compares its gradients with plain autograd's when it is built.
+On a CPU the stages and replicas are threads that need a core each, and the sizes are small. Times are wall times. Every
+learner with stages compares its gradients with plain autograd's when it is built.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import dataclasses
 import gc
 import statistics
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -48,7 +49,7 @@ def add_workload(report: Report, name: str, workload: Workload) -> None:
     network = workload.build()
     unrolls = in_ring(workload.unrolls(network), rows_of(workload, network))
     updates = [lambda learner=learner: learner.update(unrolls, budget_fraction=0.0) for learner in learners.values()]
-    turns = in_turns(*updates)
+    turns = in_turns(*updates, clock=time.perf_counter)
     for learner in learners.values():
         learner.close()
     times = dict(zip(WAYS, zip(*turns, strict=True), strict=True))
