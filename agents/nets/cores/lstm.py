@@ -58,11 +58,12 @@ class LSTMCore(nn.Module):
         dtype = compute_dtype(self.lstm.all_weights[0][0])
         features = features.to(dtype)
         state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)  # [2, L, B, H]
-        if resets is None or (resets.device.type == "cpu" and not resets.any()):
+        known = resets if resets is not None and resets.device.type == "cpu" else host_resets
+        if resets is None or (known is not None and not known.any()):
             outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
             state = torch.stack(last)
         elif runs_packed(features):
-            stretches = stretches_of(resets.cpu() if host_resets is None else host_resets)
+            stretches = stretches_of(resets.cpu() if known is None else known)
             outputs, state = lstm_over_stretches(self.lstm, features, state, stretches)
         else:
             outputs, state = self._run_with_resets(features, state, ~resets)
