@@ -67,6 +67,11 @@ class ActInputs:
     history: Sequence[Sequence[int]] | None = None
     core_rows: CoreRows | None = None
 
+    def at(self, slots: NDArray[np.int64]) -> ActInputs:
+        """Those of some of the slots, of inputs for every slot of the turn; without the history."""
+        places = None if self.core_rows is None else self.core_rows.at(slots)
+        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places)
+
 
 @dataclass(frozen=True)
 class ActOutputs:

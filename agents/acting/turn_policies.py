@@ -96,7 +96,7 @@ class TurnPolicies:
             if len(indices) < len(present):
                 own = np.concatenate([order[ends[index] - counts[index] : ends[index]] for index in indices])
             if group == ALONE:
-                outputs.put(own, self._policies[indices[0]].act(_part(inputs, own), rng))
+                outputs.put(own, self._policies[indices[0]].act(inputs.at(own), rng))
             else:
                 sizes = counts[self._members[group]].tolist()
                 outputs.put(own, self._group(group).act(inputs, own, sizes, rng))
@@ -161,12 +161,6 @@ class _Outputs:
         """The outputs for every slot of the turn."""
         assert self._actions is not None, "a turn without slots"
         return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action)
-
-
-def _part(inputs: ActInputs, slots: NDArray[np.int64]) -> ActInputs:
-    """The inputs of some of the slots."""
-    places = None if inputs.core_rows is None else inputs.core_rows.at(slots)
-    return ActInputs(inputs.env, inputs.turn, slots, inputs.core[slots], core_rows=places)
 
 
 def _can_group(policy: Policy) -> bool:

@@ -172,17 +172,9 @@ class _Span:
         if self._blocks[0].compiles:
             self._compiled = torch.compile(self._run, *args, **options)
 
-    def run(
-        self,
-        features: Features,
-        obs: Mapping[str, Tensor],
-        resets: Tensor | None,
-        core: Tensor,
-        action_mask: Tensor | None,
-        host_resets: Tensor | None,
-    ) -> tuple[Features, Tensor]:
-        """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
-        return (self._compiled or self._run)(features, obs, resets, core, action_mask, host_resets)
+    def run(self, *inputs: Any) -> tuple[Features, Tensor]:
+        """As `_run`, compiled where it was."""
+        return (self._compiled or self._run)(*inputs)
 
     def _run(
         self,
@@ -193,6 +185,7 @@ class _Span:
         action_mask: Tensor | None,
         host_resets: Tensor | None,
     ) -> tuple[Features, Tensor]:
+        """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
         for block in self._blocks:
             side = SideInputs(obs, resets, core, action_mask, host_resets)
             result = run_block(block, cast("Tensor | None", features), side)

@@ -4,8 +4,8 @@
     python -m benchmarks.throughput.whole_machine --games "Connect Four, LSTM-1024" --ways "GPU, central inference"
 
 Every run has one learner host for the three players of a league, and an actor host on each core that is left. Its
-window opens once every player has had a lease. Where there is no GPU, only the ways without one are measured, and
-central inference runs on a core.
+window opens once every player has had a lease. Where there is no GPU, learners and inference host run on cores in every
+way.
 """
 
 from __future__ import annotations

@@ -137,9 +137,7 @@ class CentralPolicies:
         self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
     ) -> ActOutputs:
         """As in the protocol. Raises also InferenceLost."""
-        places = None if inputs.core_rows is None else inputs.core_rows.at(slots)
-        own = ActInputs(inputs.env, inputs.turn, slots, inputs.core[slots], core_rows=places)
-        return _decided(self._policies, sizes, own, rng)
+        return _decided(self._policies, sizes, inputs.at(slots), rng)
 
 
 def _decided(

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.learner.data.streams import mark, wait_for
 from agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
 
 
@@ -100,11 +101,8 @@ class Stager:
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         with torch.cuda.stream(self._stream):
             batch = batch_from(unrolls, oldest_version=oldest_version, device=self._device)
-        computing = torch.cuda.current_stream(self._device)
-        computing.wait_stream(self._stream)
-        for tensor in batch.tensors():
-            # The memory belongs to the copying stream: without this it could be reused while still being read.
-            tensor.record_stream(computing)
+            copied = mark(self._device)
+        wait_for(copied, self._device, read=batch.tensors())
         return batch
 
 

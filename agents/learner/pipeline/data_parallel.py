@@ -19,9 +19,9 @@ from agents.learner.algorithms.loss_stats import empty_stats
 from agents.learner.algorithms.objective import LossWeights, Objective, make_objective
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
+from agents.learner.data.streams import mark, wait_for
 from agents.learner.errors import StageHungError
 from agents.learner.step.backend import Placement, SingleBackend, join_outputs
-from agents.learner.step.streams import mark, wait_for
 from agents.nets.network import Network, NetworkOutput
 from agents.torch_runtime import prepare_process
 

@@ -18,11 +18,11 @@ from agents.learner.algorithms.loss_stats import empty_stats
 from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
+from agents.learner.data.streams import mark, wait_for
 from agents.learner.errors import StageHungError
 from agents.learner.pipeline.schedules import tasks_of
 from agents.learner.pipeline.stages import Stage, cut_network, even_cut
 from agents.learner.step.backend import Placement, SingleBackend
-from agents.learner.step.streams import mark, wait_for
 from agents.nets.network import Network, NetworkOutput
 
 

@@ -161,10 +161,10 @@ class GroupWorker:
 
     def __init__(self, setup: WorkerSetup) -> None:
         config, device = setup.config, torch.device(setup.device)
-        keep_float32()
         if device.type == "cpu":
             prepare_process()
         else:
+            keep_float32()
             torch.cuda.set_device(device)
         dist.init_process_group(
             "nccl" if device.type == "cuda" else "gloo",
