@@ -186,14 +186,15 @@ class _Span:
         host_resets: Tensor | None,
     ) -> tuple[Features, Tensor]:
         """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
+        side = SideInputs(obs, resets, core, action_mask, host_resets)
         for block in self._blocks:
-            side = SideInputs(obs, resets, core, action_mask, host_resets)
             result = run_block(block, cast("Tensor | None", features), side)
             if "core" in block.side_inputs:
                 features, core = cast(tuple[Tensor, Tensor], result)
+                side = replace(side, core=core)
             else:
                 features = result
-        return features, core
+        return features, side.core
 
 
 def _spans_of(blocks: tuple[Block, ...]) -> list[_Span]:
