@@ -18,6 +18,9 @@ AUTO = "auto"
 
 ALGORITHM = "learner.algorithm"
 
+PRESET_PLAYERS = 4
+"""Learning players of a preset, about."""
+
 
 @dataclass(frozen=True)
 class AutoValue:
@@ -85,6 +88,10 @@ class Draft:
         value = value_at(self._plain, "league.players")[1]
         return [group for group in value if isinstance(group, Mapping)] if isinstance(value, list) else []
 
+    def num_players(self) -> int:
+        """Learning players of all groups; where a preset makes them, `PRESET_PLAYERS`."""
+        return sum(count_of(group) for group in self.groups()) or PRESET_PLAYERS
+
     def algorithm_takes(self, kind: str) -> bool:
         """True if a registered algorithm has every option that is given."""
         record, given = ALGORITHM_OPTIONS.get(kind), value_at(self._plain, ALGORITHM)[1]
@@ -110,6 +117,12 @@ class Draft:
         learner = self._plain.get("learner")
         if isinstance(learner, dict) and isinstance(learner.get("algorithm"), str):
             learner["algorithm"] = {"kind": learner["algorithm"]}
+
+
+def count_of(group: Mapping[str, object]) -> int:
+    """Players of a group."""
+    count = group.get("count", 1)
+    return count if isinstance(count, int) and count > 0 else 1
 
 
 Rule = Callable[[Situation, Draft], Iterator[AutoValue]]

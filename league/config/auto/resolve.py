@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     *rules_cores.RULES,
     *rules_actors.LATE_RULES,
     *rules_league.RULES,
+    *rules_cores.LATE_RULES,
     *rules_run.LATE_RULES,
 )
 """The rules that follow, in the order in which they see each other's choices."""

@@ -1,10 +1,11 @@
-"""Rules of the cores of one machine: threads of the learner, and actor hosts."""
+"""Rules of the cores and the memory of one machine: threads of the learner, actor hosts, and what they share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from league.config.auto import rules_run
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation
 from league.wording import counted
@@ -21,8 +22,14 @@ HOST_MIB = 250.0
 """Memory of a host beside its games, see benchmarks/figures/throughput.md."""
 MEMORY_SHARE = 0.5
 """Of this machine's memory: all hosts of a run."""
+STORE_SHARE = 0.25
+"""Of this machine's memory: the object store."""
+STORE_MIB = 256
+"""The object store of a run whatever its network."""
+WRITTEN_AND_SENT = 2
+"""Weights of each player in the object store that no actor host holds yet."""
 
-THREADS, ACTOR_HOSTS = "learner.pipeline.threads", "runtime.actor_hosts"
+THREADS, ACTOR_HOSTS, STORE = "learner.pipeline.threads", "runtime.actor_hosts", "runtime.object_store_mb"
 ALONE = {
     "learner.pipeline.backend": "auto",
     "learner.pipeline.stages": 1,
@@ -76,6 +83,27 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue(ACTOR_HOSTS, max(int(least), 1), reason)
 
 
+def object_store(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Room for what actor hosts hold of each learning player, and as much again for snapshots.
+
+    Hosts take up new weights one after another, so that each may hold other ones. In a store that is too small, weights
+    are written to disk and read again while all hosts wait.
+    """
+    if draft.value("runtime.kind") != "ray" or rules_run.joins_cluster(situation, draft):
+        return
+    hosts, weights_mib = draft.whole(ACTOR_HOSTS), situation.network.weights_mib
+    wanted = 2.0 * draft.num_players() * (hosts + WRITTEN_AND_SENT) * weights_mib
+    limits = {
+        f"{counted(hosts, 'actor host')} may each hold other weights, of {weights_mib:.2g} MiB": wanted,
+        f"at most {STORE_SHARE:.0%} of this machine's memory": STORE_SHARE * situation.memory_mib,
+    }
+    reason, least = min(limits.items(), key=lambda item: item[1])
+    if least > STORE_MIB:
+        yield AutoValue(STORE, math.ceil(least), reason)
+    else:
+        yield AutoValue(STORE, STORE_MIB, f"the weights take {weights_mib:.2g} MiB")
+
+
 def _costs(situation: Situation, draft: Draft) -> tuple[float, float]:
     """Core-seconds to make one decision, and to learn from it."""
     making = situation.step_s(draft.whole("actors.num_envs"))
@@ -100,3 +128,4 @@ def _divisor(rows: int, wanted: float, most: int, cores: int) -> int:
 
 
 RULES = (learner_threads, actor_hosts)
+LATE_RULES = (object_store,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.draft import AutoValue, Draft, count_of
 from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
 
@@ -100,7 +100,7 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         )
     )
     for place, group in enumerate(groups):
-        own = decisions * _weight(group) / max(total, 1e-9) / _count(group)
+        own = decisions * _weight(group) / max(total, 1e-9) / count_of(group)
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
     if not situation.has_budget:
         if draft.value("league.preset"):
@@ -167,12 +167,7 @@ def _decisions(situation: Situation, draft: Draft) -> float:
 def _weight(group: Mapping[str, object]) -> float:
     """Step weight of a whole group."""
     weight = group.get("step_weight", 1.0)
-    return _count(group) * (float(weight) if isinstance(weight, int | float) else 1.0)
-
-
-def _count(group: Mapping[str, object]) -> int:
-    count = group.get("count", 1)
-    return count if isinstance(count, int) and count > 0 else 1
+    return count_of(group) * (float(weight) if isinstance(weight, int | float) else 1.0)
 
 
 def _share(count: int) -> str:

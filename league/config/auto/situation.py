@@ -33,6 +33,7 @@ class NetworkCosts:
       gpu_act_s: seconds of each decision in a large pass on a GPU of this machine; None where there is none, or where
         the network is too cheap to be measured.
       learns_on_gpu: True if there is one, which then learns; the costs of updates above are those of a core.
+      weights_mib: of its weights in float32; 0 where it was not built.
     """
 
     act_call_s: float = 5e-4
@@ -42,6 +43,7 @@ class NetworkCosts:
     spent_share: float = SPENT_OF_NOMINAL
     gpu_act_s: float | None = None
     learns_on_gpu: bool = False
+    weights_mib: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -80,7 +82,9 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 def test_only_a_dear_network_is_taken_by_the_clock() -> None:
-    assert network_costs(NUMBERS, NetworkConfig(hidden=(16,))) == NetworkCosts()
+    cheap = network_costs(NUMBERS, NetworkConfig(hidden=(16,)))
+    assert 0.0 < cheap.weights_mib < 0.1
+    assert replace(cheap, weights_mib=0.0) == NetworkCosts()
     dear = network_costs(IMAGES, NetworkConfig(encoder="impala_resnet"))
     assert dear.learn_s > 20 * NetworkCosts().learn_s
     assert dear.act_s > 20 * NetworkCosts().act_s

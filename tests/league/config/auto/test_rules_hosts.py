@@ -75,3 +75,26 @@ def test_hosts_on_the_cluster_that_ray_address_names_unless_the_run_repeats_exac
     assert settled(board_game(), own, budget=short, cluster="head:6379")[0].runtime.kind == "inprocess"
     steps = BudgetConfig(env_steps=1000)
     assert settled(board_game(), budget=steps, is_exact=True)[0].runtime.kind == "inprocess"
+
+
+@pytest.mark.parametrize(
+    ("weights_mib", "memory_mib", "room", "reason"),
+    [
+        (0.1, 1e5, 256, "the weights take 0.1 MiB"),
+        (20.0, 1e5, 2 * 2 * (14 + 2) * 20, "14 actor hosts may each hold other weights, of 20 MiB"),
+        (600.0, 1e5, 25_000, "at most 25% of this machine's memory"),
+    ],
+)
+def test_the_object_store_has_room_for_weights_of_its_own_on_every_host(
+    weights_mib: float, memory_mib: float, room: int, reason: str
+) -> None:
+    given = {"runtime": {"kind": "ray", "actor_hosts": 14, "address": "local"}}
+    large, wall = NetworkCosts(weights_mib=weights_mib), BudgetConfig(seconds=3600.0)
+    found, why = settled(board_game(), given, network=large, memory_mib=memory_mib, budget=wall)
+    assert len(found.league.players) == 2
+    assert (found.runtime.object_store_mb, why["runtime.object_store_mb"]) == (room, reason)
+    alone = {**given, "league": {"players": [{"role": "main_agent", "count": 3}]}}
+    three = settled(board_game(), alone, network=large, memory_mib=1e9, budget=wall)[0]
+    assert three.runtime.object_store_mb == max(256, round(2 * 3 * 16 * weights_mib))
+    for elsewhere in ({"runtime": {"kind": "inprocess"}}, {"runtime": {"kind": "ray", "address": "10.0.0.1:6379"}}):
+        assert "runtime.object_store_mb" not in settled(board_game(), elsewhere, network=large, budget=wall)[1]
