@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from agents.learner.algorithms.loss_stats import LossStats
 from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
+from agents.learner.data.batch import Ahead
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.step.advantage_scale import AdvantageScale
-from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
+from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult, nothing_ahead
 from agents.restart_state import (
     Arrays,
     Counters,
@@ -152,15 +153,24 @@ class Learner:
         """
         return self._update([unrolls], budget_fraction=budget_fraction, microbatches_per_block=self._config.pieces)
 
-    def update_stream(self, blocks: Iterable[Unrolls], *, budget_fraction: float, threads: int = 1) -> UpdateReport:
+    def update_stream(
+        self,
+        blocks: Iterable[Unrolls],
+        *,
+        budget_fraction: float,
+        threads: int = 1,
+        ahead: Ahead = nothing_ahead,
+    ) -> UpdateReport:
         """Learn from a batch given as blocks of equally many rows, each cut into a microbatch for each thread.
 
         Work on a block starts when the iterable hands it over. Same gradient as `update` on all rows together.
 
         Args:
           threads: that learn from a block at the same time; their number divides its rows.
+          ahead: gives the first block of the next batch, which a GPU is sent while it learns from this one. Its rows
+            must not change until the next update has returned.
         """
-        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=threads)
+        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=threads, ahead=ahead)
 
     def publish(self) -> Weights:
         """The newest weights, which nobody may write to. Raises WeightsError if one is not finite."""
@@ -225,7 +235,12 @@ class Learner:
         self._updater.close()
 
     def _update(
-        self, blocks: Iterable[Unrolls], *, budget_fraction: float, microbatches_per_block: int
+        self,
+        blocks: Iterable[Unrolls],
+        *,
+        budget_fraction: float,
+        microbatches_per_block: int,
+        ahead: Ahead = nothing_ahead,
     ) -> UpdateReport:
         config, start = self._config, self._clock()
         inputs = UpdateInputs(
@@ -241,7 +256,7 @@ class Learner:
         )
         intake = _Intake(blocks, version=self.version, clock=self._clock)
         try:
-            result = self._updater.update(intake, inputs)
+            result = self._updater.update(intake, inputs, ahead=ahead)
             self._restarts_in_a_row = 0
         except StageError as error:
             self._restart(error)

@@ -146,7 +146,7 @@ def _counted(workload: Workload, network: Network, rows: int) -> Calls:
 
 def _rows(workload: Workload, network: Network, rows: int) -> Unrolls:
     unrolls = rows_of(dataclasses.replace(workload, cpu_rows=rows, gpu_rows=rows), network)
-    return in_ring(workload.unrolls(network), unrolls)
+    return in_ring(workload.unrolls(network), unrolls)[0]
 
 
 def add_counts(report: Report, name: str, work: Work) -> None:

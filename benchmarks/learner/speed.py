@@ -11,6 +11,7 @@ import argparse
 import copy
 import dataclasses
 import gc
+import itertools
 import math
 import statistics
 import sys
@@ -209,9 +210,14 @@ def add_workload(
 
 
 def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
-    """Seconds of the shortest update, decisions in it, and the median share of the floor, which takes turns with it."""
+    """Seconds of the shortest update, decisions in it, and the median share of the floor, which takes turns with it.
+
+    A feeder's ring holds the next batch by then, so that its first block is copied ahead.
+    """
     config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
-    unrolls = in_ring(workload.unrolls(network), rows_of(workload, network))
+    batches = itertools.cycle(in_ring(workload.unrolls(network), rows_of(workload, network), batches=2))
+    block_rows = config.batch_rows // config.microbatches
+    unrolls, following = next(batches), next(batches)
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
@@ -224,7 +230,13 @@ def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str)
                 output = network(part.obs, resets=part.resets, core=part.core, action_mask=part.action_mask)
             torch.autograd.backward(output.logits.sum() + output.values.sum())
 
-    turns = in_turns(lambda: learner.update(unrolls, budget_fraction=0.0), forward_and_backward)
+    def update() -> None:
+        nonlocal unrolls, following
+        blocks = [unrolls.rows(at, at + block_rows) for at in range(0, unrolls.num_rows, block_rows)]
+        learner.update_stream(blocks, budget_fraction=0.0, ahead=lambda: following.rows(0, block_rows))
+        unrolls, following = following, next(batches)
+
+    turns = in_turns(update, forward_and_backward)
     learner.close()
     share = statistics.median(floor_s / update_s for update_s, floor_s in turns)
     return min(update_s for update_s, _ in turns), unrolls.valid.size, share
@@ -277,11 +289,13 @@ def rows_of(workload: Workload, network: Network) -> Unrolls:
     return synthetic_unrolls(workload.unrolls(network), rows=workload.config.batch_rows, seed=0)
 
 
-def in_ring(spec: UnrollSpec, unrolls: Unrolls) -> Unrolls:
-    """The batch as a feeder hands it over, in a ring."""
-    ring = UnrollRing(spec, capacity=unrolls.num_rows, pinned=ON_GPU)
-    ring.write(unrolls, at=0)
-    return ring.read(at=0, count=unrolls.num_rows)
+def in_ring(spec: UnrollSpec, unrolls: Unrolls, *, batches: int = 1) -> list[Unrolls]:
+    """The batch several times, as a feeder hands them over, in one ring."""
+    rows = unrolls.num_rows
+    ring = UnrollRing(spec, capacity=batches * rows, pinned=ON_GPU)
+    for number in range(batches):
+        ring.write(unrolls, at=number * rows)
+    return [ring.read(at=number * rows, count=rows) for number in range(batches)]
 
 
 def flops_per_decision(workload: Workload, network: Network) -> float:

@@ -47,7 +47,7 @@ def add_workload(report: Report, name: str, workload: Workload) -> None:
     dtype = torch.bfloat16 if ON_GPU else torch.float32
     learners = {way: learner_of(workload, changes, dtype=dtype) for way, changes in WAYS.items()}
     network = workload.build()
-    unrolls = in_ring(workload.unrolls(network), rows_of(workload, network))
+    (unrolls,) = in_ring(workload.unrolls(network), rows_of(workload, network))
     updates = [lambda learner=learner: learner.update(unrolls, budget_fraction=0.0) for learner in learners.values()]
     turns = in_turns(*updates, clock=time.perf_counter)
     for learner in learners.values():

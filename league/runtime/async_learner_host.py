@@ -258,7 +258,10 @@ class AsyncLearnerHost:
         try:
             with held.feeder.batch(timeout_s=self._patience_s) as blocks:
                 report = held.learner.update_stream(
-                    blocks, budget_fraction=self.budget_fraction, threads=self._threads_of_use()
+                    blocks,
+                    budget_fraction=self.budget_fraction,
+                    threads=self._threads_of_use(),
+                    ahead=held.feeder.ahead,
                 )
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there

@@ -5,8 +5,9 @@ Shape letters: B rows, T unroll length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,36 +75,84 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
       oldest_version: decisions of older weights are not learnt from.
       device: of the tensors.
     """
-    learn = unrolls.valid & (unrolls.versions >= oldest_version)
-    dtype = learnt_dtype(unrolls.actions.dtype)
-    if unrolls.actions.dtype != dtype:
-        unrolls = replace(unrolls, actions=unrolls.actions.astype(dtype))
-    fields = unrolls.converted(lambda array: _tensor(array, device))
-    host_resets = None if device.type == "cpu" else _tensor(unrolls.resets, torch.device("cpu"))
-    return Batch(learn=_tensor(learn, device), host_resets=host_resets, **fields)
+    return _with_learn(_fields_on(device, unrolls), unrolls, oldest_version=oldest_version, device=device)
+
+
+Ahead = Callable[[], Unrolls | None]
+"""Gives the first block of the next batch; None where it has not come."""
 
 
 class Stager:
     """Copies blocks of unrolls to the learner's device, on a GPU in its own stream beside the computing one.
 
-    The arrays of a block must not change until the update has returned.
+    The arrays of a block must not change until the update with it has returned. Those of a block that is copied ahead
+    must not before the next update has.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream: torch.cuda.Stream | None = None
+        self._ahead: _Staged | None = None
 
     def batch(self, unrolls: Unrolls, *, oldest_version: int) -> Batch:
         """As `batch_from`; on a GPU, later computations wait for the copy."""
         if self._device.type != "cuda":
             return batch_from(unrolls, oldest_version=oldest_version, device=self._device)
-        if self._stream is None:
-            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(self._stream):
-            batch = batch_from(unrolls, oldest_version=oldest_version, device=self._device)
+        staged, self._ahead = self._ahead, None
+        with torch.cuda.stream(self._own_stream()):
+            fields = (
+                staged.fields if staged is not None and staged.holds(unrolls) else _fields_on(self._device, unrolls)
+            )
+            batch = _with_learn(fields, unrolls, oldest_version=oldest_version, device=self._device)
             copied = mark(self._device)
         wait_for(copied, self._device, read=batch.tensors())
         return batch
+
+    def copy_ahead(self, ahead: Ahead) -> None:
+        """Begin to copy the first block of the next batch, while the device computes; on a CPU nothing is copied."""
+        if self._device.type != "cuda":
+            return
+        self._ahead, block = None, ahead()
+        if block is not None:
+            with torch.cuda.stream(self._own_stream()):
+                self._ahead = _Staged(block, _fields_on(self._device, block))
+
+    def forget_ahead(self) -> None:
+        """Give up what was copied ahead: its rows may be other ones by now."""
+        self._ahead = None
+
+    def _own_stream(self) -> torch.cuda.Stream:
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        return self._stream
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """A block on the learner's device, beside the arrays that it was copied from."""
+
+    block: Unrolls
+    fields: Mapping[str, Any]
+
+    def holds(self, unrolls: Unrolls) -> bool:
+        """True if these rows are those of the block: the same memory, of a ring that the block keeps alive."""
+        mine, theirs = self.block.resets, unrolls.resets
+        return mine.shape == theirs.shape and mine.ctypes.data == theirs.ctypes.data
+
+
+def _fields_on(device: torch.device, unrolls: Unrolls) -> Mapping[str, Any]:
+    """The fields of a batch that depend on no version."""
+    dtype = learnt_dtype(unrolls.actions.dtype)
+    if unrolls.actions.dtype != dtype:
+        unrolls = replace(unrolls, actions=unrolls.actions.astype(dtype))
+    return unrolls.converted(lambda array: _tensor(array, device))
+
+
+def _with_learn(fields: Mapping[str, Any], unrolls: Unrolls, *, oldest_version: int, device: torch.device) -> Batch:
+    """The batch of these rows and fields."""
+    learn = unrolls.valid & (unrolls.versions >= oldest_version)
+    host_resets = None if device.type == "cpu" else _tensor(unrolls.resets, torch.device("cpu"))
+    return Batch(learn=_tensor(learn, device), host_resets=host_resets, **fields)
 
 
 def _tensor(array: NDArray[np.generic], device: torch.device) -> Tensor:

@@ -193,6 +193,16 @@ class Feeder(Generic[ChunkT]):
             raise
         self._free(start + self._batch_rows)
 
+    def ahead(self) -> Unrolls | None:
+        """The first block of the batch behind the present one, None where it has not come; a view as those of `batch`.
+
+        It stays valid until the context of its own batch ends.
+        """
+        with self._changed:
+            start = self._freed + self._batch_rows
+            is_whole = self._written >= start + self._block_rows
+        return self._ring.read(at=start, count=self._block_rows) if is_whole else None
+
     def report(self) -> FeederReport:
         """Counts since the last call."""
         with self._changed:

@@ -17,7 +17,7 @@ from agents.learner.algorithms.kl_terms import teacher_targets
 from agents.learner.algorithms.loss_stats import LossStats, sums_of
 from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch, Stager, join
+from agents.learner.data.batch import Ahead, Batch, Stager, join
 from agents.learner.errors import StageHungError
 from agents.learner.step.backend import Placement, StepBackend
 from agents.learner.step.optimizer import FlatOptimizer
@@ -62,12 +62,18 @@ class UpdateResult:
     optimizer_steps: int
 
 
+def nothing_ahead() -> None:
+    """Says that the next batch has not come."""
+
+
 class Updater(Protocol):
     """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead = nothing_ahead) -> UpdateResult:
         """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
+        Args:
+          ahead: called once the device has its work, so that the next batch can be copied meanwhile.
         Raises:
           StageError: a worker died or hung; `load` restarts the workers.
         """
@@ -124,17 +130,21 @@ class LocalUpdater:
         self._config = config
         self._stager = Stager(placement.device)
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead = nothing_ahead) -> UpdateResult:
         """As in the protocol."""
-        microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
-        if self._objective.epochs > 1 or self._wants_precomputed(inputs):
-            microbatches = self._with_precomputed(list(microbatches), inputs)
-        stats, norm, optimizer_steps = LossStats(), 0.0, 0
-        for _ in range(self._objective.epochs):
-            stats, norm = self._step(microbatches, inputs)
-            if not math.isfinite(norm):
-                break
-            optimizer_steps += stats.steps > 0
+        try:
+            microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
+            if self._objective.epochs > 1 or self._wants_precomputed(inputs):
+                microbatches = self._with_precomputed(list(microbatches), inputs)
+            stats, norm, optimizer_steps = LossStats(), 0.0, 0
+            for epoch in range(self._objective.epochs):
+                stats, norm = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+                if not math.isfinite(norm):
+                    break
+                optimizer_steps += stats.steps > 0
+        except BaseException:
+            self._stager.forget_ahead()
+            raise
         return UpdateResult(stats, norm, optimizer_steps)
 
     def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
@@ -160,16 +170,21 @@ class LocalUpdater:
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol; of a worker, its own parameters."""
+        self._stager.forget_ahead()
         self._optimizer.load(saved)
 
     def close(self) -> None:
         """Release the backend."""
         self._backend.close()
 
-    def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> tuple[LossStats, float]:
+    def _step(
+        self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None
+    ) -> tuple[LossStats, float]:
         """Run one epoch; returns sums over the batch and the gradient's norm before clipping."""
         stacked = self._accumulate(microbatches, inputs)
         squares = total_over(self._optimizer.squared_norm(), self._placement.pipe_group)
+        if ahead is not None:
+            self._stager.copy_ahead(ahead)
         *columns, squared_norm = torch.cat([stacked, squares]).tolist()  # the only wait for the device in an update
         stats = LossStats(*columns)
         norm = self._optimizer.step(count=stats.steps, squared_norm=squared_norm, learning_rate=inputs.learning_rate)

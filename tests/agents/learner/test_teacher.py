@@ -157,7 +157,7 @@ class LosesAWorker:
     def __init__(self) -> None:
         self.loaded: list[set[str]] = []
 
-    def update(self, blocks, inputs):  # type: ignore[no-untyped-def]
+    def update(self, blocks, inputs, *, ahead):  # type: ignore[no-untyped-def]
         raise StageDiedError("worker 1 died")
 
     def save(self):  # type: ignore[no-untyped-def]

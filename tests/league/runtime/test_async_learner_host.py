@@ -130,9 +130,9 @@ def test_a_batch_is_cut_for_each_core_that_is_idle(
     host.install(InstallPlayer(PLAYER))
     used, plain = list[int](), Learner.update_stream
 
-    def update_stream(self: Learner, blocks: Any, *, budget_fraction: float, threads: int) -> Any:
+    def update_stream(self: Learner, blocks: Any, *, threads: int, **arguments: Any) -> Any:
         used.append(threads)
-        return plain(self, blocks, budget_fraction=budget_fraction, threads=threads)
+        return plain(self, blocks, threads=threads, **arguments)
 
     monkeypatch.setattr(Learner, "update_stream", update_stream)
     hold, going = threading.Event(), threading.Event()
