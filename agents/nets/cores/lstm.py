@@ -23,6 +23,14 @@ def runs_packed(features: Tensor) -> bool:
     return features.device.type != "cpu"
 
 
+def may_fuse(features: Tensor) -> bool:
+    """True if `nn.LSTM` is right for features [B, T, D] without resets, in their compute dtype.
+
+    On a CPU with AMX, torch 2.11 computes gradients of its inputs wrongly in bfloat16, by a sixth to their whole size.
+    """
+    return not (torch.is_grad_enabled() and features.device.type == "cpu" and features.dtype == torch.bfloat16)
+
+
 class LSTMCore(nn.Module):
     """Stacked LSTM layers, batch-major, with resets.
 
@@ -59,14 +67,16 @@ class LSTMCore(nn.Module):
         features = features.to(dtype)
         state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)  # [2, L, B, H]
         known = resets if resets is not None and resets.device.type == "cpu" else host_resets
-        if resets is None or (known is not None and not known.any()):
+        unbroken = resets is None or (known is not None and not known.any())
+        if unbroken and may_fuse(features):
             outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
             state = torch.stack(last)
-        elif runs_packed(features):
+        elif resets is not None and runs_packed(features):
             stretches = stretches_of(resets.cpu() if known is None else known)
             outputs, state = lstm_over_stretches(self.lstm, features, state, stretches)
         else:
-            outputs, state = self._run_with_resets(features, state, ~resets)
+            keep = torch.ones_like(features[..., 0], dtype=torch.bool) if resets is None else ~resets
+            outputs, state = self._run_with_resets(features, state, keep)
         return outputs, state.permute(2, 1, 0, 3).reshape(-1, self.core_size).float()
 
     def _run_with_resets(self, features: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
