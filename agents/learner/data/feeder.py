@@ -23,8 +23,8 @@ from agents.unroll.unroll import Unrolls, UnrollSpec
 
 BATCHES_DEEP = 2
 """Batches in the ring: one being learnt from and one being filled."""
-GPU_DECODERS = 4
-"""Decoding threads beside a GPU, which one thread does not keep fed. On a CPU the cores have other work."""
+GPU_DECODERS = 8
+"""Decoding threads beside a GPU: four did not keep one fed. On a CPU the cores have other work."""
 
 
 ChunkT = TypeVar("ChunkT")
@@ -99,9 +99,9 @@ class Feeder(Generic[ChunkT]):
         self._threads = [
             threading.Thread(target=self._serve, name=f"feeder-{number}", daemon=True) for number in range(threads)
         ]
-        self._writing = threading.Lock()
-        # Rows since the start: promised to producers, written into the ring, released by the learner.
-        self._promised = self._written = self._freed = 0
+        # Rows since the start: promised to producers, with a place in the ring, written there, released by the learner.
+        self._promised = self._placed = self._written = self._freed = 0
+        self._written_early: dict[int, int] = {}  # first row -> rows, of chunks behind one that is not written yet
         self._waiting = 0
         self._counts = _Counts()
         self._reported_at = clock()
@@ -251,15 +251,19 @@ class Feeder(Generic[ChunkT]):
                 self._counts.reason = str(error)
                 self._changed.notify_all()
             return
-        # Credits guarantee that these rows are free: readers wait for nobody while they are copied.
-        with self._writing:
-            self._ring.write(unrolls, at=self._written)
-            with self._changed:
-                self._written += num_rows
-                self._counts.chunks += 1
-                self._counts.rows += num_rows
-                self._counts.decode_s += self._clock() - start
-                self._changed.notify_all()
+        with self._changed:
+            place = self._placed
+            self._placed += num_rows
+        # Credits guarantee that these rows are free: nobody waits for anybody while they are copied.
+        self._ring.write(unrolls, at=place)
+        with self._changed:
+            self._written_early[place] = num_rows
+            while self._written in self._written_early:
+                self._written += self._written_early.pop(self._written)
+            self._counts.chunks += 1
+            self._counts.rows += num_rows
+            self._counts.decode_s += self._clock() - start
+            self._changed.notify_all()
 
     def _free(self, end: int) -> None:
         with self._changed:

@@ -14,6 +14,7 @@ from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from agents.nets.network import build_network
 from agents.unroll.codec import ChunkHeader, Lz4Codec
+from agents.unroll.ring import UnrollRing
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
 
@@ -93,6 +94,34 @@ def test_several_threads_decode_every_row_once_and_at_the_same_time() -> None:
     order = lambda unrolls: sorted(row.tobytes() for row in unrolls.log_probs)  # noqa: E731
     assert order(concatenate(taken)) == order(concatenate(pushed))
     assert feeder.report().rows == 24
+
+
+def test_rows_behind_a_chunk_that_is_still_being_copied_are_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of the chunk with the first place waits until the others are in the ring."""
+    others, first_may = threading.Barrier(3, timeout=DEADLINE_S), threading.Event()
+    plain = UnrollRing.write
+
+    def write(ring: UnrollRing, unrolls: Unrolls, *, at: int) -> None:
+        if at == 0:
+            first_may.wait(DEADLINE_S)
+        plain(ring, unrolls, at=at)
+        if at != 0:
+            others.wait()
+
+    monkeypatch.setattr(UnrollRing, "write", write)
+    feeder = Feeder(UNROLLS, small_config(microbatches=4), decode=decode, threads=3)
+    feeder.start()
+    pushed = [rows_of(4, seed=seed) for seed in range(3)]
+    for _, chunk in pushed:
+        feeder.push(chunk, num_rows=4)
+    others.wait()
+    assert feeder.rows_ready == 0
+    first_may.set()
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        taken = concatenate(list(blocks))
+    order = lambda unrolls: sorted(row.tobytes() for row in unrolls.log_probs)  # noqa: E731
+    assert order(taken) == order(concatenate([unrolls for unrolls, _ in pushed]))
+    feeder.close()
 
 
 def test_credits_hold_producers_back_at_two_batches(feeder) -> None:
