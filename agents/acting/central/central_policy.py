@@ -159,10 +159,16 @@ def _decided(
     if core_size:
         assert inputs.core_rows is not None, "a caller that numbers no core states"
         table = inputs.core_rows.table
-        shared.rows[:count], shared.given[:count] = inputs.core_rows.rows, inputs.core_rows.given
-        shared.wanted[:count] = inputs.core_rows.wanted | client.returns_core
-        given = np.flatnonzero(inputs.core_rows.given)
-        shared.core[given] = inputs.core[given, :core_size]
+        shared.rows[:count], shared.wanted[:count] = (
+            inputs.core_rows.rows,
+            inputs.core_rows.wanted | client.returns_core,
+        )
+        shared.given[:count] = shared.blank[:count] = False
+        new = np.flatnonzero(inputs.core_rows.given)
+        is_blank = ~inputs.core[new, :core_size].any(axis=1)
+        shared.blank[new[is_blank]] = True
+        given = new[~is_blank]
+        shared.given[given], shared.core[given] = True, inputs.core[given, :core_size]
     client.decide([policy.asking(size) for policy, size in present], table=table)
     start = 0
     for policy, size in present:

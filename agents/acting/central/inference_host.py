@@ -185,20 +185,24 @@ class InferenceHost:
         return _Pass(places, actions, log_probs, by_sub_action, wanted)
 
     def _kept_at(self, places: Sequence[_Place]) -> Tensor:
-        """Rows of the core states in the table, after those that came with the requests are taken over."""
+        """Rows of the core states in the table, after those that the requests begin with are put there."""
         for place in places:  # first, since a table that grows moves
             least = int(place.shared.rows[place.rows].max()) + 1
             self._cores.make_room(place.table, rows=max(least, place.shared.sizes.capacity))
-        found, given, cores = [], [], []
+        found, blank, given, cores = [], [], [], []
         for place in places:
-            kept = place.shared.rows[place.rows] + self._cores.start_of(place.table)
-            fresh = np.flatnonzero(place.shared.given[place.rows])
+            shared, kept = place.shared, place.shared.rows[place.rows] + self._cores.start_of(place.table)
             found.append(kept)
-            given.append(kept[fresh])
-            cores.append(place.shared.core[place.rows][fresh])
-        taken = np.concatenate(given)
-        if len(taken):
-            self._cores.states[self._moved(taken)] = self._batch(cores, 0)
+            blank.append(kept[shared.blank[place.rows]])
+            fresh = np.flatnonzero(shared.given[place.rows])
+            if len(fresh):
+                given.append(kept[fresh])
+                cores.append(shared.core[place.rows][fresh])
+        emptied = np.concatenate(blank)
+        if len(emptied):  # most episodes begin so, and zeros need not travel
+            self._cores.states.index_fill_(0, self._moved(emptied), 0.0)
+        if given:
+            self._cores.states[self._batch(given, 0)] = self._batch(cores, 0)
         return self._batch(found, 0)
 
     def _batch(self, arrays: Sequence[NDArray[Any]], missing: int) -> Tensor:

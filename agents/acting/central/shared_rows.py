@@ -18,6 +18,8 @@ from envs.protocol import EnvSpec
 from envs.workers.shared_arrays import arrays_over, block_bytes
 from envs.workers.shared_turn import action_dtype
 
+FLAGS = ("given", "blank", "wanted")
+
 
 @dataclass(frozen=True)
 class RowSizes:
@@ -50,8 +52,10 @@ class SharedRows:
 
     Attributes:
       obs: name -> [R, ...]. action_mask: bool [R, A], None without masks. noise: float32 [R, num_noise] in [0, 1).
-      rows: int64 [R], place of each row's core state. given, wanted: bool [R], see `agents.acting.policy.CoreRows`.
-      core: float32 [R, C], of given rows before the decision, and of wanted rows after it.
+      rows: int64 [R], place of each row's core state. given: bool [R], True where `core` holds the state before the
+        decision. blank: bool [R], True where that state is zero. Elsewhere it is the one that was kept.
+      wanted: bool [R], True where `core` is to hold the state after the decision.
+      core: float32 [R, C].
       actions: [R, ...]. log_probs: float32 [R]. sub_action_log_probs: float32 [R, H], None without sub-actions.
       versions: int32 [R], of the weights that decided. weights: float32 [P], those that a client hands over.
     """
@@ -62,7 +66,7 @@ class SharedRows:
         self.obs = {name: arrays[f"obs.{name}"] for name in spec.observations}
         self.action_mask = arrays.get("action_mask")
         self.noise, self.rows, self.core = arrays["noise"], arrays["rows"], arrays["core"]
-        self.given, self.wanted = arrays["given"], arrays["wanted"]
+        self.given, self.blank, self.wanted = (arrays[name] for name in FLAGS)
         self.actions, self.log_probs, self.versions = arrays["actions"], arrays["log_probs"], arrays["versions"]
         self.sub_action_log_probs = arrays["sub_action_log_probs"] if sizes.num_sub_actions else None
         self.weights: NDArray[np.float32] = arrays["weights"]
@@ -78,7 +82,7 @@ def _layout(spec: EnvSpec, sizes: RowSizes) -> Iterator[tuple[str, tuple[int, ..
     rows, number, flag = sizes.capacity, np.dtype(np.float32), np.dtype(np.bool_)
     yield "rows", (rows,), np.dtype(np.int64)
     yield "versions", (rows,), np.dtype(np.int32)
-    yield from ((name, (rows,), flag) for name in ("given", "wanted"))
+    yield from ((name, (rows,), flag) for name in FLAGS)
     yield "log_probs", (rows,), number
     yield "noise", (rows, sizes.num_noise), number
     yield "sub_action_log_probs", (rows, sizes.num_sub_actions), number

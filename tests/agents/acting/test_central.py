@@ -17,11 +17,10 @@ import torch
 
 from agents.acting.arena import Arena
 from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient, InferenceClient, InferenceLost
-from agents.acting.central.core_table import CoreTable
-from agents.acting.central.inference_host import InferenceHost, Part, Request
+from agents.acting.central.inference_host import InferenceHost
 from agents.acting.central.inference_server import InferenceServer
 from agents.acting.central.messages import local_address
-from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
+from agents.acting.central.shared_rows import RowSizes
 from agents.acting.central.socket_client import SocketClient
 from agents.acting.network_group import NetworkGroup
 from agents.acting.policy import NetworkPolicy
@@ -217,50 +216,6 @@ def test_policies_of_a_turn_are_asked_for_at_once_and_decided_in_one_pass(case: 
     monkeypatch.setattr("agents.acting.central.inference_host.can_group", lambda _network: False)
     alone = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
     assert_equal(found, played(env, config, alone))
-
-
-def test_core_states_of_clients_that_left_make_room_for_others() -> None:
-    table = CoreTable(3, torch.device("cpu"))
-
-    def start_of(key: tuple[int, int], rows: int) -> int:
-        table.make_room(key, rows=rows)
-        return table.start_of(key)
-
-    assert [start_of((client, 0), 4) for client in range(3)] == [0, 4, 8]
-    table.states[4:8] = 7.0
-    assert start_of((1, 0), 4) == 4
-    assert start_of((1, 0), 6) == 12 and torch.equal(table.states[12:16], torch.full((4, 3), 7.0))
-    assert not table.states[16:18].any() and len(table) == 3
-    assert start_of((3, 0), 4) == 4  # the rows that the grown table left
-    assert not table.states[4:8].any()
-    table.forget(1)
-    table.forget(3)
-    assert len(table) == 2 and len(table.states) == 18
-    assert start_of((4, 1), 3) == 4
-
-
-def test_a_table_that_grows_in_the_middle_of_a_request_loses_no_core_state() -> None:
-    env, config = CASES["turns_core"]
-    spec, network = spec_of(env), network_of(env, config, seed=1)
-    host, sizes = InferenceHost(network), RowSizes.of(network, capacity=4)
-    shared = SharedRows(spec, sizes, bytearray(block_size(spec, sizes)))
-    for policy in ("one", "two"):
-        host.hold(policy, weights_in(network))
-    shared.given[:], shared.wanted[:], shared.noise[:] = True, True, 0.5
-    shared.core[:] = np.arange(4)[:, None]
-    shared.rows[:] = [0, 1, 30, 31]
-    if shared.action_mask is not None:
-        shared.action_mask[:] = True
-    request = Request(0, 0, shared, (Part("one", 0, 2), Part("two", 2, 4)))
-    host.decide([request])
-    after = shared.core.copy()
-    shared.given[:], shared.core[:] = False, 0.0
-    host.decide([request])
-    again = shared.core.copy()
-    shared.given[:], shared.core[:] = True, after
-    host.decide([request])
-    np.testing.assert_allclose(shared.core, again, rtol=1e-6)
-    assert not np.allclose(after, again)
 
 
 def test_a_client_that_leaves_frees_its_core_states() -> None:
