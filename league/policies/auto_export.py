@@ -1,9 +1,10 @@
 """The name "auto": which export of a run to play where nobody says, by the kind of its game and what is known.
 
-Where every seat sees everything and one moves at a time, the strongest policy is the hardest to beat: "best". Elsewhere
-strength misleads, for whatever beats all others of a small population may lose to a reply that nobody there plays. The
-least exploitable one is known where the game is small (`ExactExports`). Else it is taken from what training
-produces: a moving average of the weights, a mean over the course of training, or the last weights.
+Where every seat sees everything and one moves at a time, the strongest policy is the hardest to beat: "best", or the
+moving average of the weights where that has beaten it. Elsewhere strength misleads, for whatever beats all others of
+a small population may lose to a reply that nobody there plays. The least exploitable one is known where the game is
+small (`ExactExports`). Else it is taken from what training produces: a moving average of the weights, a mean over the
+course of training, or the last weights.
 """
 
 from __future__ import annotations
@@ -25,9 +26,22 @@ MIN_MEAN_SNAPSHOTS = 10
 on three games of simultaneous moves, the mean lost 10 to 27 % less to a best reply than the moving average of the
 weights. With one it lost up to three times as much; in poker the moving average lost less with 18 as well."""
 
+EVEN = 0.5
+"""Score of a policy against one that is as strong."""
+
 MAX_SHORT = 32
 """Decisions of one seat in a game up to which simultaneous play circles around an equilibrium as a whole. In longer
 games a mean over policies is a weaker player, and one network costs less."""
+
+
+@dataclass(frozen=True)
+class ExportMatch:
+    """The score of `ema` against `best` with its 95 % interval, in [0, 1], and the games that were played."""
+
+    score: float
+    low: float
+    high: float
+    games: int
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class ExactExports:
       refusal: why the game has no exact values, a sentence; empty where it has.
       limit_s: seconds that the search had.
       is_current: False where some exports have changed since.
+      match: instead of values where every seat sees everything; None where none was played.
     """
 
     values: Mapping[str, float]
@@ -52,6 +67,7 @@ class ExactExports:
     refusal: str = ""
     limit_s: float = 0.0
     is_current: bool = True
+    match: ExportMatch | None = None
 
 
 def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[str, str]:
@@ -59,7 +75,12 @@ def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[
     if not state.is_competitive:
         return BEST, "in a game of one team only strength counts"
     if state.perfect_information:
-        return BEST, "every seat sees everything in this game, so that the strongest is the hardest to beat"
+        why = "every seat sees everything in this game, so that the strongest is the hardest to beat"
+        match = None if exact is None else exact.match
+        if match is not None and match.low > EVEN:
+            interval = f"{match.score:.2f} [{match.low:.2f}, {match.high:.2f}]"
+            return EMA, f"{why}, and it scored {interval} against best in {match.games} games"
+        return BEST, why
     if exact is not None and exact.values and (exact.is_current or EXACT in exact.values):
         name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
         known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)

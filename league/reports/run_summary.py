@@ -28,6 +28,8 @@ EVALUATION_FRACTION = 0.2
 MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a fraction of the command's training time and in seconds."""
 MIN_EVALUATION_S = 0.1
+MATCH_FRACTION = 0.25
+"""Of these seconds: as many more for the match that "auto" chooses by where every seat sees everything."""
 
 
 def evaluation_limit_s(trained_s: float) -> float | None:
@@ -54,6 +56,7 @@ def show_end(
     Raises:
       LeagueError: the run cannot be read.
     """
+    from league.eval.export_match import keep_export_match
     from league.eval.report import evaluate_run
     from league.eval.report_table import print_report
     from league.exact.exports import Search, open_to_play
@@ -63,6 +66,7 @@ def show_end(
     if limit_s is not None:
         with _failure_said():
             open_to_play(path, [AUTO], search=Search(limit_s))
+            keep_export_match(path, limit_s=MATCH_FRACTION * limit_s)
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
