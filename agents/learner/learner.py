@@ -19,7 +19,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Ahead
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.step.advantage_scale import AdvantageScale
-from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult, nothing_ahead
+from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
 from agents.restart_state import (
     Arrays,
     Counters,
@@ -159,7 +159,7 @@ class Learner:
         *,
         budget_fraction: float,
         threads: int = 1,
-        ahead: Ahead = nothing_ahead,
+        ahead: Ahead | None = None,
     ) -> UpdateReport:
         """Learn from a batch given as blocks of equally many rows, each cut into a microbatch for each thread.
 
@@ -240,7 +240,7 @@ class Learner:
         *,
         budget_fraction: float,
         microbatches_per_block: int,
-        ahead: Ahead = nothing_ahead,
+        ahead: Ahead | None = None,
     ) -> UpdateReport:
         config, start = self._config, self._clock()
         inputs = UpdateInputs(

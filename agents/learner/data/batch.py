@@ -117,10 +117,6 @@ class Stager:
             with torch.cuda.stream(self._own_stream()):
                 self._ahead = _Staged(block, _fields_on(self._device, block))
 
-    def forget_ahead(self) -> None:
-        """Give up what was copied ahead: its rows may be other ones by now."""
-        self._ahead = None
-
     def _own_stream(self) -> torch.cuda.Stream:
         if self._stream is None:
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]

@@ -62,14 +62,10 @@ class UpdateResult:
     optimizer_steps: int
 
 
-def nothing_ahead() -> None:
-    """Says that the next batch has not come."""
-
-
 class Updater(Protocol):
     """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead = nothing_ahead) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
         Args:
@@ -130,21 +126,17 @@ class LocalUpdater:
         self._config = config
         self._stager = Stager(placement.device)
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead = nothing_ahead) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol."""
-        try:
-            microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
-            if self._objective.epochs > 1 or self._wants_precomputed(inputs):
-                microbatches = self._with_precomputed(list(microbatches), inputs)
-            stats, norm, optimizer_steps = LossStats(), 0.0, 0
-            for epoch in range(self._objective.epochs):
-                stats, norm = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
-                if not math.isfinite(norm):
-                    break
-                optimizer_steps += stats.steps > 0
-        except BaseException:
-            self._stager.forget_ahead()
-            raise
+        microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
+        if self._objective.epochs > 1 or self._wants_precomputed(inputs):
+            microbatches = self._with_precomputed(list(microbatches), inputs)
+        stats, norm, optimizer_steps = LossStats(), 0.0, 0
+        for epoch in range(self._objective.epochs):
+            stats, norm = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+            if not math.isfinite(norm):
+                break
+            optimizer_steps += stats.steps > 0
         return UpdateResult(stats, norm, optimizer_steps)
 
     def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
@@ -170,7 +162,6 @@ class LocalUpdater:
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol; of a worker, its own parameters."""
-        self._stager.forget_ahead()
         self._optimizer.load(saved)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from agents.learner.algorithms.loss_stats import LossStats
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Ahead
 from agents.learner.errors import StageDiedError, StageError
-from agents.learner.step.updater import UpdateInputs, UpdateResult, nothing_ahead
+from agents.learner.step.updater import UpdateInputs, UpdateResult
 from agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -79,7 +79,7 @@ class UpdaterGroup:
         """ "cpu" or "cuda", where the workers compute."""
         return self._device_type
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead = nothing_ahead) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived, and nothing is copied ahead."""
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]

@@ -81,13 +81,9 @@ def test_what_was_copied_ahead_is_given_up_where_other_rows_come(monkeypatch: py
         update(0)
         ring.write(batches[2], at=0)
         update(2)  # not the block that was copied
-        saved = [learner.save() for learner in (expected, found)]
-        for learner, state in zip((expected, found), saved, strict=True):
-            learner.load(state)
-        ring.write(batches[3], at=ROWS)  # after a load nothing counts as copied
-        update(3)
-        with pytest.raises(ZeroDivisionError):
-            found.update_stream([blocks[1], blocks[1]], budget_fraction=0.0, ahead=lambda: 1 // 0)  # type: ignore[arg-type]
+        for learner in (expected, found):
+            learner.load(learner.save())
+        update(1)  # the block that was copied before the load
         np.testing.assert_array_equal(found.publish().vector, expected.publish().vector)
         for learner in (expected, found):
             learner.close()
