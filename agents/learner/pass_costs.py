@@ -6,6 +6,7 @@ are those at its usual speed, see `envs.facts.core_speed`.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
+from agents.weights import layout_of
 from envs.facts.core_speed import WORK_S, Pace, work_s
 from envs.protocol import EnvSpec
 
@@ -47,8 +49,8 @@ class PassCost(NamedTuple):
 
 def pass_costs(
     spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.process_time, pace: Pace = work_s
-) -> tuple[PassCost, PassCost]:
-    """Costs of one forward pass of acting, and of one update by V-trace in float32.
+) -> tuple[PassCost, PassCost, int]:
+    """Costs of one forward pass of acting and of one update by V-trace in float32, and the number of parameters.
 
     Args:
       spec: of the game.
@@ -58,7 +60,7 @@ def pass_costs(
     """
     network, cpu = build_network(spec, config, seed=0), torch.device("cpu")
     unrolls = UnrollSpec.of(spec, network, unroll_length=UNROLL_LENGTH)
-    updater = local_updater(build_network(spec, config, seed=0), LearnerConfig(), Placement(torch.float32, cpu))
+    updater = local_updater(copy.deepcopy(network), LearnerConfig(), Placement(torch.float32, cpu))
     inputs = UpdateInputs(1e-3, LossWeights(0.01, 1.0), oldest_version=0, microbatches_per_block=1)
 
     threads = torch.get_num_threads()
@@ -72,6 +74,7 @@ def pass_costs(
                 clock,
                 pace,
             ),
+            layout_of(network).size,
         )
     finally:
         updater.close()

@@ -49,15 +49,12 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
     """
     from agents.learner.build import default_device
     from agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
-    from agents.nets.network import build_network
-    from agents.weights import layout_of
 
     device = default_device()
     nominal = NetworkCosts(learns_on_gpu=device.type != "cpu")
     try:
-        act, learn = pass_costs(spec, config)
+        act, learn, num_parameters = pass_costs(spec, config)
         gpu = None if device.type == "cpu" else device_act_cost(spec, config, device).of(LARGE) / LARGE
-        weights_mib = 4.0 * layout_of(build_network(spec, config, seed=0)).size / 2**20
     except Exception:  # boundary: parts of the user's own; the check before the run says what is wrong with them
         return nominal
     usual_act = PassCost(nominal.act_call_s, nominal.act_s).of(LARGE)
@@ -76,7 +73,7 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         spent_share=SPENT_OF_NOMINAL + share * (SPENT_OF_MEASURED - SPENT_OF_NOMINAL),
         gpu_act_s=gpu if share == 1.0 else None,
         learns_on_gpu=nominal.learns_on_gpu,
-        weights_mib=weights_mib,
+        weights_mib=4.0 * num_parameters / 2**20,
     )
 
 

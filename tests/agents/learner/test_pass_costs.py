@@ -10,7 +10,9 @@ import torch
 from agents.learner import pass_costs as module
 from agents.learner.pass_costs import LARGE, REPEATS, SMALL, device_act_cost, pass_costs
 from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
 from agents.unroll.unroll import Unrolls
+from agents.weights import layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from league.config.auto.measure import network_costs
 from league.config.auto.situation import NetworkCosts
@@ -61,7 +63,9 @@ def _of(decisions: int) -> Unrolls:
 @pytest.mark.parametrize("core", ["none", "lstm"])
 def test_costs_are_found_for_every_kind_of_game_and_the_threads_come_back(core: str) -> None:
     threads = torch.get_num_threads()
-    act, learn = pass_costs(NUMBERS, NetworkConfig(hidden=(16,), core=core, core_size=8))
+    config = NetworkConfig(hidden=(16,), core=core, core_size=8)
+    act, learn, num_parameters = pass_costs(NUMBERS, config)
+    assert num_parameters == layout_of(build_network(NUMBERS, config, seed=1)).size
     assert 0.0 < act.of(LARGE) < learn.of(LARGE)
     assert torch.get_num_threads() == threads
 
