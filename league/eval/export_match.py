@@ -7,41 +7,39 @@ still change much, and only games tell the two apart.
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 
 from league.core.metagame.meta_game import own_snapshots
 from league.errors import StorageError
 from league.eval.report import evaluate_run
 from league.policies.auto_export import BEST, EMA, ExactExports, ExportMatch, keeps_average
 from league.policies.exact_file import made_of, write_exact
-from league.policies.loading import open_run
+from league.policies.loading import OpenRun
 from league.store.run_folder import RunFolder
 
 GAMES = 400
 """Enough to tell 0.55 from 0.50."""
 
 
-def keep_export_match(path: Path, *, limit_s: float, games: int = GAMES) -> None:
+def keep_export_match(run: OpenRun, *, limit_s: float, games: int = GAMES) -> None:
     """Let the moving average play the best snapshot, and keep the score in the run folder for "auto".
 
     Does nothing in games of other kinds, and where no average is kept or the score of these two is known.
 
     Args:
-      limit_s: seconds of the games.
+      run: as it was read last. limit_s: seconds of the games.
     Raises:
       LeagueError, EnvError: as of `evaluate_run`.
     """
-    run = open_run(path)
     state = run.state
     if not (state.is_competitive and state.perfect_information and own_snapshots(state) and keeps_average(state)):
         return
     if run.exact is not None and run.exact.match is not None:
         return
-    report = evaluate_run(path, players=(EMA, BEST), bots=(), games=games, limit_s=limit_s)
+    report = evaluate_run(run.path, players=(EMA, BEST), bots=(), games=games, limit_s=limit_s)
     rows = [row for row in report.pairs if (row.home, row.away) == (EMA, BEST)]
     if not rows:  # there was no time for a game
         return
     (row,) = rows
     match = ExportMatch(row.score.value, row.score.low, row.score.high, row.games)
     with contextlib.suppress(StorageError):  # a folder of somebody else's
-        write_exact(RunFolder.open(path), ExactExports({}, made_of=made_of(state), match=match))
+        write_exact(RunFolder.open(run.path), ExactExports({}, made_of=made_of(state), match=match))

@@ -65,8 +65,8 @@ def show_end(
     typer.echo(f"\nTraining ended: {reason}.\n")
     if limit_s is not None:
         with _failure_said():
-            open_to_play(path, [AUTO], search=Search(limit_s))
-            keep_export_match(path, limit_s=MATCH_FRACTION * limit_s)
+            run = open_to_play(path, [AUTO], search=Search(limit_s))
+            keep_export_match(run, limit_s=MATCH_FRACTION * limit_s)
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()

@@ -157,14 +157,12 @@ def _decided(
     shared.noise[:count] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
     core_size, table = shared.sizes.core_size, 0
     if core_size:
-        assert inputs.core_rows is not None, "a caller that numbers no core states"
-        table = inputs.core_rows.table
-        shared.rows[:count], shared.wanted[:count] = (
-            inputs.core_rows.rows,
-            inputs.core_rows.wanted | client.returns_core,
-        )
+        places = inputs.core_rows
+        assert places is not None, "a caller that numbers no core states"
+        table = places.table
+        shared.rows[:count], shared.wanted[:count] = places.rows, places.wanted | client.returns_core
         shared.given[:count] = shared.blank[:count] = False
-        new = np.flatnonzero(inputs.core_rows.given)
+        new = np.flatnonzero(places.given)
         is_blank = ~inputs.core[new, :core_size].any(axis=1)
         shared.blank[new[is_blank]] = True
         given = new[~is_blank]

@@ -19,6 +19,7 @@ from envs.workers.shared_arrays import arrays_over, block_bytes
 from envs.workers.shared_turn import action_dtype
 
 FLAGS = ("given", "blank", "wanted")
+"""Arrays bool [R], in the order of the block."""
 
 
 @dataclass(frozen=True)

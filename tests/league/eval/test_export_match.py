@@ -27,17 +27,17 @@ def test_the_match_is_played_once_and_counts_until_the_run_trains_on(
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
     path = tmp_path / "run"
     assert kept(path) is None
-    keep_export_match(path, limit_s=0.0)
+    keep_export_match(open_run(path), limit_s=0.0)
     assert kept(path) is None, "no time for a game"
-    keep_export_match(path, limit_s=60.0, games=20)
+    keep_export_match(open_run(path), limit_s=60.0, games=20)
     match = kept(path)
     assert match is not None and match.games == 20 and match.low <= match.score <= match.high
     monkeypatch.setattr(export_match, "evaluate_run", pytest.fail)
-    keep_export_match(path, limit_s=60.0)
+    keep_export_match(open_run(path), limit_s=60.0)
     monkeypatch.undo()
     go_on(path, env_steps=2_000)
     assert kept(path) is None
-    keep_export_match(path, limit_s=60.0, games=20)
+    keep_export_match(open_run(path), limit_s=60.0, games=20)
     assert kept(path) is not None
 
 
@@ -56,4 +56,4 @@ def test_auto_follows_a_match_that_tells_them_apart(low: float, name: str, tmp_p
 def test_no_match_is_played_where_something_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start(tmp_path, tiny(env={"id": "kuhn_poker"}, league=ONE_PLAYER), env_steps=1_000)
     monkeypatch.setattr(export_match, "evaluate_run", pytest.fail)
-    keep_export_match(tmp_path / "run", limit_s=60.0)
+    keep_export_match(open_run(tmp_path / "run"), limit_s=60.0)
