@@ -30,6 +30,19 @@ class Located(Protocol):
         ...
 
 
+@runtime_checkable
+class AsyncEnv(Protocol):
+    """An env that steps in other processes, so that its caller can do something else meanwhile."""
+
+    def step_async(self, actions: NDArray[np.generic]) -> None:
+        """Begin `step`."""
+        ...
+
+    def step_wait(self) -> Turn:
+        """The turn of the step that was begun. Raises as `step`."""
+        ...
+
+
 @dataclass(frozen=True)
 class Call:
     """One call. number: counts all calls; what: "reset" or "step"; env: may be `Located`."""
@@ -82,6 +95,22 @@ def step(env: BatchedEnv, actions: NDArray[np.generic]) -> Turn:
     """Calls `env.step` and records the call while it runs."""
     with going_on(env.spec.env_id, "step", env):
         return env.step(actions)
+
+
+def step_async(env: BatchedEnv, actions: NDArray[np.generic]) -> bool:
+    """Begins a step where the env can; returns False where it cannot. Records the call as `step` does."""
+    if not isinstance(env, AsyncEnv):
+        return False
+    with going_on(env.spec.env_id, "step", env):
+        env.step_async(actions)
+    return True
+
+
+def step_wait(env: BatchedEnv) -> Turn:
+    """The turn of a step that was begun. Records the call as `step` does."""
+    assert isinstance(env, AsyncEnv)
+    with going_on(env.spec.env_id, "step", env):
+        return env.step_wait()
 
 
 def call_of(thread: int | None) -> Call | None:

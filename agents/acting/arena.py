@@ -4,20 +4,20 @@ Shape letters: N games, S seats, K slots that act in one turn, C core state size
 
 An arena outlives its leases: games in flight keep the assignment that they started with, and only a starting episode
 draws from the table of the present lease. So no opponent changes inside an episode and the end of a lease discards
-nothing.
+nothing. Where other processes decide or step the games, an arena can be left while they work, see `advance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from agents.acting.policy import ActInputs, CoreRows, Policy
-from agents.acting.turn_policies import TurnPolicies
+from agents.acting.turn_policies import Decisions, TurnPolicies
 from agents.unroll.builder import UnrollBuilder, turn_rewards
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs import calls
@@ -37,6 +37,14 @@ class AssignmentLike(Protocol):
     def probability(self) -> float: ...
 
 
+class _Deciding(NamedTuple):
+    """Decisions of a turn, with the rows int64 [K] of its slots and the slots that are recorded."""
+
+    decisions: Decisions
+    rows: NDArray[np.int64]
+    recorded: NDArray[np.int64]
+
+
 class Arena:
     """N games of one env, stepped in lockstep, with policies in their seats.
 
@@ -48,6 +56,7 @@ class Arena:
         episode as terminated.
       seed: of the games, the assignments and the sampled actions.
       core_table: number of this arena among those of its host, for policies that keep core states themselves.
+      counter: of ended episodes; another arena's, to count with it.
     """
 
     def __init__(
@@ -59,6 +68,7 @@ class Arena:
         max_core: int = 0,
         bootstrap_time_limits: bool = True,
         core_table: int = 0,
+        counter: OutcomeCounter | None = None,
     ) -> None:
         spec = env.spec
         self._env = env
@@ -72,7 +82,7 @@ class Arena:
         self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
         self._core_given = np.ones(len(self._core), np.bool_)
         self._core_table = core_table
-        self._counter = OutcomeCounter(spec.teams)
+        self.counter = counter or OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
         self._turn_policies = TurnPolicies([])
@@ -86,16 +96,36 @@ class Arena:
         self._decisions = np.zeros(env.num_envs, np.int64)
         self._turn: Turn | None = None
         self._seed = seed
+        self._first, self._probabilities = 0, np.zeros(0)
+        self._steps_left = 0
+        self._next: Callable[[], bool] = self._observe_turn
+        self._is_waiting = False
+        self._deciding: _Deciding | None = None
+        self._finished: list[Unrolls] = []
 
     @property
     def num_envs(self) -> int:
         """N."""
         return self._env.num_envs
 
+    @property
+    def is_finished(self) -> bool:
+        """True if `advance` has made every step."""
+        return not self._steps_left
+
     def run(
         self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
     ) -> Iterator[Unrolls]:
         """Step every game `steps` times under a table of assignments; yields unrolls as they become complete.
+
+        Args and errors as of `begin` and `advance`.
+        """
+        self.begin(assignments, policies, steps=steps)
+        while not self.is_finished:
+            yield from self.advance()
+
+    def begin(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int) -> None:
+        """Take a table of assignments, under which `advance` steps every game `steps` times.
 
         Args:
           assignments: table from which each new episode draws.
@@ -103,25 +133,45 @@ class Arena:
         Raises:
           EnvError: from the env.
         """
-        first = self._take_table(assignments, policies)
-        probabilities = np.cumsum([assignment.probability for assignment in assignments])
+        self._first = self._take_table(assignments, policies)
+        self._probabilities = np.cumsum([assignment.probability for assignment in assignments])
+        self._steps_left = steps
         if self._turn is None:
             self._turn = calls.reset(self._env, self._seed)
-            self._draw_assignments(np.arange(self._env.num_envs), first, probabilities)
-        for _ in range(steps):
-            yield from self._step(first, probabilities)
+            self._draw_assignments(np.arange(self._env.num_envs))
+
+    def advance(self) -> Iterator[Unrolls]:
+        """Step until the arena would wait for another process, or has made its steps; yields complete unrolls.
+
+        Called again, it first waits for what it asked. It may be left at any unroll.
+
+        Raises:
+          EnvError: from the env.
+        """
+        while self._steps_left:
+            self._is_waiting = self._next()
+            while self._finished:
+                yield self._finished.pop(0)
+            if self._is_waiting:
+                return
+
+    def settle(self) -> None:
+        """Continue until no other process works for this arena. Unrolls are yielded later. Raises as `advance`."""
+        while self._is_waiting:
+            self._is_waiting = self._next()
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
         """Totals of the episodes that ended since the last call."""
-        return self._counter.take()
+        return self.counter.take()
 
     def take_failures(self) -> tuple[GameFailure, ...]:
         """The failures of single games since the last call, where the env outlives them."""
         return self._env.take_failures() if isinstance(self._env, FaultTolerant) else ()
 
-    def release(self) -> BatchedEnv:
-        """The env, for another arena, which resets it; this one ends here."""
-        return self._env
+    def release(self) -> tuple[BatchedEnv, ...]:
+        """The env, for another arena, which resets it; this one ends here. Raises as `settle`."""
+        self.settle()
+        return (self._env,)
 
     def close(self) -> None:
         """Close the env."""
@@ -182,37 +232,55 @@ class Arena:
         )
         self._record_table = np.array([assignment.records for assignment in self._assignments], np.bool_)
         self._counter_of = np.array(
-            [self._counter.index_of(assignment.policies) for assignment in self._assignments], np.int64
+            [self.counter.index_of(assignment.policies) for assignment in self._assignments], np.int64
         )
         if kept:
             self._assign(np.arange(self._env.num_envs), self._assignment_of)
         return first
 
-    def _draw_assignments(self, envs: NDArray[np.int64], first: int, probabilities: NDArray[np.float64]) -> None:
-        """Assign starting episodes by the table whose first index is `first`, with cumulated `probabilities`."""
-        drawn = np.searchsorted(probabilities, self._rng.random(len(envs)) * probabilities[-1], side="right")
-        self._assign(envs, first + np.minimum(drawn, len(probabilities) - 1))
+    def _draw_assignments(self, envs: NDArray[np.int64]) -> None:
+        """Assign starting episodes by the table of the present lease."""
+        cumulated = self._probabilities
+        drawn = np.searchsorted(cumulated, self._rng.random(len(envs)) * cumulated[-1], side="right")
+        self._assign(envs, self._first + np.minimum(drawn, len(cumulated) - 1))
 
     def _assign(self, envs: NDArray[np.int64], assignment_of: NDArray[np.int64]) -> None:
         self._assignment_of[envs] = assignment_of
         self._policy_of[envs] = self._policy_table[assignment_of]
         self._records[envs] = self._record_table[assignment_of]
 
-    def _step(self, first: int, probabilities: NDArray[np.float64]) -> Iterator[Unrolls]:
+    def _observe_turn(self) -> bool:
+        """First part of a step: record what the turn shows. Each part returns True if others work on the next one."""
         turn = self._turn
         assert turn is not None
         rows = turn.env_index * self._seats + turn.seat
         recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
-        # Observe before acting: the record needs the core state from before this observation.
+        # Before acting: the record needs the core state from before this observation.
         if len(recorded):
-            done = self._observe(turn, rows, recorded)
-            if done is not None:
-                yield done
+            self._finish(self._observe(turn, rows, recorded))
+        self._next = self._decide
+        return False
+
+    def _decide(self) -> bool:
+        """Second part: have every slot decided."""
+        turn = self._turn
+        assert turn is not None
+        rows = turn.env_index * self._seats + turn.seat
+        recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
         holders = self._policy_of[turn.env_index, turn.seat]
-        num_sub_actions = self._unrolls.num_sub_actions
-        outputs, versions = self._turn_policies.act(
-            self._act_inputs(turn, rows), holders, self._rng, num_sub_actions=num_sub_actions
+        decisions = self._turn_policies.begin(
+            self._act_inputs(turn, rows), holders, self._rng, num_sub_actions=self._unrolls.num_sub_actions
         )
+        self._deciding = _Deciding(decisions, rows, recorded)
+        self._next = self._move
+        return decisions.is_waited_for
+
+    def _move(self) -> bool:
+        """Third part: record the decisions, and step the games."""
+        turn, deciding = self._turn, self._deciding
+        assert turn is not None and deciding is not None
+        (decisions, rows, recorded), self._deciding = deciding, None
+        outputs, versions = decisions.take()
         if self._core.shape[1]:
             self._core[rows, : outputs.core.shape[1]] = outputs.core
             self._core_given[rows] = False
@@ -227,18 +295,34 @@ class Arena:
                 else outputs.sub_action_log_probs[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
-        self._turn = calls.step(self._env, self._within_bounds(outputs.actions))
-        ended, restarted = np.flatnonzero(self._turn.ended), self._turn.ended
+        actions = self._within_bounds(outputs.actions)
+        self._next = self._arrive
+        if calls.step_async(self._env, actions):
+            return True
+        self._turn = calls.step(self._env, actions)
+        return False
+
+    def _arrive(self) -> bool:
+        """Last part: take the next turn, with the episodes that ended in the step."""
+        turn = self._turn = calls.step_wait(self._env) if self._is_waiting else self._turn
+        assert turn is not None
+        self._next = self._observe_turn
+        self._steps_left = max(self._steps_left - 1, 0)
+        ended, restarted = np.flatnonzero(turn.ended), turn.ended
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):
-            done = self._end(self._turn, ended)
-            if done is not None:
-                yield done
-        if self._turn.aborted is not None:
-            self._abort(np.flatnonzero(self._turn.aborted))
-            restarted = restarted | self._turn.aborted
+            self._finish(self._end(turn, ended))
+        if turn.aborted is not None:
+            self._abort(np.flatnonzero(turn.aborted))
+            restarted = restarted | turn.aborted
         if restarted.any():
-            self._draw_assignments(np.flatnonzero(restarted), first, probabilities)
+            self._draw_assignments(np.flatnonzero(restarted))
+        return False
+
+    def _finish(self, done: Unrolls | None) -> None:
+        """Keep unrolls that became complete until `advance` yields them."""
+        if done is not None:
+            self._finished.append(done)
 
     def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
         """Clip box actions to the env's bounds; unrolls record them unclipped, since clipped ones have no density."""
@@ -268,7 +352,7 @@ class Arena:
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn and close their rows."""
         of = self._counter_of[self._assignment_of[ended]]
-        self._counter.add(
+        self.counter.add(
             of, returns=turn.returns[ended], decisions=self._decisions[ended], truncated=turn.truncated[ended]
         )
         rows = self._clear(ended)
@@ -286,7 +370,7 @@ class Arena:
 
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
-        self._counter.add_aborted(self._counter_of[self._assignment_of[games]])
+        self.counter.add_aborted(self._counter_of[self._assignment_of[games]])
         rows = self._clear(games)
         self._builder.abandon(rows[self._records[games].reshape(-1)])
 

@@ -166,12 +166,30 @@ class PolicyGroup(Protocol):
         ...
 
 
+class AskedOutputs(Protocol):
+    """Outputs that another process makes."""
+
+    def take(self) -> ActOutputs:
+        """Wait for them. From then on the policies have the versions that decided."""
+        ...
+
+
+class AskingGroup(Protocol):
+    """Policies for which one request is sent to another process."""
+
+    def ask(
+        self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
+    ) -> AskedOutputs:
+        """Send it; arguments and outputs as in `PolicyGroup.act`. The outputs are taken once."""
+        ...
+
+
 @runtime_checkable
-class JoiningPolicy(Protocol):
-    """A policy that knows with which others it can act in one call.
+class AskingPolicy(Protocol):
+    """A policy that another process decides.
 
     Attributes:
-      max_joined: policies of one call.
+      max_joined: policies of one request.
     """
 
     version: int
@@ -180,10 +198,10 @@ class JoiningPolicy(Protocol):
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
     def joins(self, other: Policy) -> bool:
-        """True if the other one can act in one call with this one."""
+        """True if one request can ask for the other one too."""
         ...
 
-    def together(self, policies: Sequence[Policy]) -> PolicyGroup:
+    def together(self, policies: Sequence[Policy]) -> AskingGroup:
         """The group of policies that all join this one; this one is among them."""
         ...
 

@@ -16,7 +16,9 @@ from agents.acting.network_group import NetworkGroup, can_group
 from agents.acting.policy import (
     ActInputs,
     ActOutputs,
-    JoiningPolicy,
+    AskedOutputs,
+    AskingGroup,
+    AskingPolicy,
     NetworkPolicy,
     Policy,
     PolicyGroup,
@@ -58,24 +60,67 @@ class NetworkPolicies:
         return require_finite(outputs, replace(inputs, slots=slots))
 
 
+class Decisions:
+    """The decisions of a turn, of which some may still be on their way.
+
+    Args:
+      policies: P of them. outputs: of what is decided. holders: int64 [K], index of the policy of each slot.
+    """
+
+    def __init__(self, policies: Sequence[Policy], outputs: _Outputs, holders: NDArray[np.int64]) -> None:
+        self._policies = policies
+        self._outputs = outputs
+        self._holders = holders
+        self._versions = np.zeros(len(policies), np.int32)
+        self._asked: tuple[AskedOutputs, NDArray[np.int64], Sequence[int]] | None = None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """True if another process still decides some of them."""
+        return self._asked is not None
+
+    def decided(self, slots: NDArray[np.int64], part: ActOutputs, indices: Sequence[int]) -> None:
+        """Take over outputs for some slots. indices: of the policies that decided."""
+        self._outputs.put(slots, part)
+        self._versions[indices] = [self._policies[index].version for index in indices]
+
+    def asked(self, slots: NDArray[np.int64], part: AskedOutputs, indices: Sequence[int]) -> None:
+        """Note a request that was sent, after `settle`: one at a time."""
+        assert self._asked is None, "two requests of one turn"
+        self._asked = part, slots, indices
+
+    def settle(self) -> None:
+        """Wait for what is on its way. Raises what the request raises."""
+        if self._asked is not None:
+            (part, slots, indices), self._asked = self._asked, None
+            self.decided(slots, part.take(), indices)
+
+    def take(self) -> tuple[ActOutputs, NDArray[np.int32]]:
+        """Wait; returns the outputs for every slot, and the version int32 [K] that acted in each."""
+        self.settle()
+        return self._outputs.whole(), self._versions[self._holders]
+
+
 class TurnPolicies:
-    """The policies of an arena. Args: policies: P of them, in the order in which `act` counts them."""
+    """The policies of an arena. Args: policies: P of them, in the order in which `begin` counts them."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = policies
         self._members: list[list[int]] = []
         for index in range(len(policies)):
             self._join(index)
-        self._members = [members for members in self._members if len(members) > 1]
+        self._asks = [isinstance(policy, AskingPolicy) for policy in policies]
+        self._members = [members for members in self._members if len(members) > 1 or self._asks[members[0]]]
         self._group_of = np.full(len(policies), ALONE, np.int64)
         for group, members in enumerate(self._members):
             self._group_of[members] = group
         self._groups: dict[int, PolicyGroup] = {}
+        self._asking_groups: dict[int, AskingGroup] = {}
 
-    def act(
+    def begin(
         self, inputs: ActInputs, holders: NDArray[np.int64], rng: np.random.Generator, *, num_sub_actions: int
-    ) -> tuple[ActOutputs, NDArray[np.int32]]:
-        """Act for every slot; returns also the version int32 [K] that acted in each.
+    ) -> Decisions:
+        """Act for every slot; what other processes decide may still be on its way.
 
         Args:
           inputs: every slot of a turn in its order; its core states are overwritten with those after the decisions.
@@ -84,29 +129,31 @@ class TurnPolicies:
         """
         counts = np.bincount(holders, minlength=len(self._policies))
         present = np.flatnonzero(counts)
-        if len(present) == 1:  # the usual case in self-play: no copies of slots and results
-            policy = self._policies[int(present[0])]
-            choice = policy.act(inputs, rng)
-            return choice, np.full(len(holders), policy.version, np.int32)
-        order = np.argsort(holders.astype(np.int16), kind="stable")  # sorted by radix, three times as fast as int64
-        ends = np.cumsum(counts)
-        outputs = _Outputs(inputs.core, num_sub_actions)
+        outputs = _Outputs(inputs.core, num_sub_actions, in_order=len(present) == 1)
+        decisions = Decisions(self._policies, outputs, holders)
+        order, ends = inputs.slots, np.cumsum(counts)
+        if len(present) > 1:  # else nothing is moved, as in most turns of self-play
+            order = np.argsort(holders.astype(np.int16), kind="stable")  # by radix, three times as fast as int64
         for group, indices in self._calls(present):
             own = order
             if len(indices) < len(present):
                 own = np.concatenate([order[ends[index] - counts[index] : ends[index]] for index in indices])
             if group == ALONE:
-                outputs.put(own, self._policies[indices[0]].act(inputs.at(own), rng))
+                chosen = inputs if own is inputs.slots else inputs.at(own)
+                decisions.decided(own, self._policies[indices[0]].act(chosen, rng), indices)
+                continue
+            sizes = counts[self._members[group]].tolist()
+            if self._asks[indices[0]]:
+                decisions.settle()
+                decisions.asked(own, self._asking_group(group).ask(inputs, own, sizes, rng), indices)
             else:
-                sizes = counts[self._members[group]].tolist()
-                outputs.put(own, self._group(group).act(inputs, own, sizes, rng))
-        versions = np.array([policy.version for policy in self._policies], np.int32)
-        return outputs.whole(), versions[holders]
+                decisions.decided(own, self._group(group).act(inputs, own, sizes, rng), indices)
+        return decisions
 
     def _join(self, index: int) -> None:
         """Put a policy into the first group that takes it, or into one of its own."""
         policy = self._policies[index]
-        if not isinstance(policy, JoiningPolicy) and not _can_group(policy):
+        if not isinstance(policy, AskingPolicy) and not _can_group(policy):
             return
         for members in self._members:
             if _takes(self._policies[members[0]], policy, size=len(members)):
@@ -125,23 +172,34 @@ class TurnPolicies:
             calls.append((group, [index]))
             if group != ALONE:
                 joined[group] = calls[-1][1]
-        return [(group if len(indices) > 1 else ALONE, indices) for group, indices in calls]
+        return [(group if len(indices) > 1 or self._asks[indices[0]] else ALONE, indices) for group, indices in calls]
 
     def _group(self, group: int) -> PolicyGroup:
         if group not in self._groups:
             members = [self._policies[index] for index in self._members[group]]
-            first = members[0]
-            if isinstance(first, JoiningPolicy):
-                self._groups[group] = first.together(members)
-            else:
-                self._groups[group] = NetworkPolicies([one for one in members if isinstance(one, NetworkPolicy)])
+            self._groups[group] = NetworkPolicies([one for one in members if isinstance(one, NetworkPolicy)])
         return self._groups[group]
+
+    def _asking_group(self, group: int) -> AskingGroup:
+        if group not in self._asking_groups:
+            members = [self._policies[index] for index in self._members[group]]
+            first = members[0]
+            assert isinstance(first, AskingPolicy)
+            self._asking_groups[group] = first.together(members)
+        return self._asking_groups[group]
 
 
 class _Outputs:
-    """Collects the outputs of several calls in the order of the slots. Args: core: overwritten with the new ones."""
+    """Collects the outputs of several calls in the order of the slots.
 
-    def __init__(self, core: NDArray[np.float32], num_sub_actions: int) -> None:
+    Args:
+      core: overwritten with the new ones, unless `in_order`.
+      in_order: there is one call, for all slots as they stand, so that its outputs need no copy.
+    """
+
+    def __init__(self, core: NDArray[np.float32], num_sub_actions: int, *, in_order: bool) -> None:
+        self._in_order = in_order
+        self._single: ActOutputs | None = None
         self._core = core
         self._log_probs = np.zeros(len(core), np.float32)
         self._by_sub_action = np.zeros((len(core), num_sub_actions), np.float32) if num_sub_actions else None
@@ -149,6 +207,9 @@ class _Outputs:
 
     def put(self, slots: NDArray[np.int64], part: ActOutputs) -> None:
         """Take over the outputs for some slots."""
+        if self._in_order:
+            self._single = part
+            return
         if self._actions is None:
             self._actions = np.zeros((len(self._core), *part.actions.shape[1:]), part.actions.dtype)
         self._actions[slots], self._log_probs[slots] = part.actions, part.log_probs
@@ -159,6 +220,8 @@ class _Outputs:
 
     def whole(self) -> ActOutputs:
         """The outputs for every slot of the turn."""
+        if self._single is not None:
+            return self._single
         assert self._actions is not None, "a turn without slots"
         return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action)
 
@@ -169,7 +232,7 @@ def _can_group(policy: Policy) -> bool:
 
 def _takes(first: Policy, policy: Policy, *, size: int) -> bool:
     """True if a group of this size, whose first member is given, takes a policy."""
-    if isinstance(first, JoiningPolicy):
+    if isinstance(first, AskingPolicy):
         return size < first.max_joined and first.joins(policy)
     if not isinstance(first, NetworkPolicy) or not isinstance(policy, NetworkPolicy):
         return False

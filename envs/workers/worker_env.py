@@ -100,6 +100,7 @@ class WorkerEnv:
         self._failures: list[GameFailure] = []
         self._turn: Turn | None = None
         self._waits_for: Share | None = None
+        self._asked: list[Share] | None = None
         processes = games_processes(config, num_envs, num_workers)
         with contextlib.ExitStack() as opened:
             for process in processes:
@@ -113,6 +114,8 @@ class WorkerEnv:
 
     def reset(self, seed: int) -> Turn:
         """See `BatchedEnv.reset`."""
+        if self._asked is not None:
+            self.step_wait()
         self._seed = seed
         for share in self._shares:
             share.log = StepLog(share.process.num_games)
@@ -124,8 +127,14 @@ class WorkerEnv:
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
         """See `BatchedEnv.step`."""
+        self.step_async(actions)
+        return self.step_wait()
+
+    def step_async(self, actions: NDArray[np.generic]) -> None:
+        """As in `AsyncEnv`."""
         before = self._turn
         assert before is not None, "call reset first"
+        assert self._asked is None, "the step before is not over"
         chosen, start, now, asked = self._checked(actions, before), 0, time.monotonic(), []
         for share in self._shares:
             own = slice(start, start + share.slots)
@@ -140,7 +149,13 @@ class WorkerEnv:
             share.process.shared.actions[: share.slots] = chosen[own]
             share.process.send(STEP)
             asked.append(share)
-        return self._collect(asked, before=before)
+        self._asked = asked
+
+    def step_wait(self) -> Turn:
+        """As in `AsyncEnv`."""
+        asked, self._asked = self._asked, None
+        assert asked is not None, "no step was begun"
+        return self._collect(asked, before=self._turn)
 
     def close(self) -> None:
         """End all processes; may be called twice."""

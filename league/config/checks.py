@@ -151,7 +151,8 @@ def _at_most(value: object, **maxima: float) -> Iterator[str]:
 
 
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
-    yield from _at_least(actors, num_envs=1)
+    yield from _at_least(actors, num_envs=1, num_splits=1)
+    yield from _at_most(actors, num_splits=min(2, actors.num_envs))
     if actors.num_envs > MAX_NUM_ENVS:
         yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; run more games on more actor hosts"
 

@@ -45,12 +45,15 @@ class ActorConfig:
       num_envs: games that one actor host steps together.
       inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for all
         actor hosts of the machine, on a GPU where there is one.
+      num_splits: parts of the games, 1 or 2. Two take turns: while one waits for its decisions or for the processes of
+        its games, the other is decided or stepped.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     num_envs: int = 256
     inference: Literal["local", "central"] = "local"
+    num_splits: int = 1
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         seed=config.seed,
         deadlines=run_deadlines(config),
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
+        num_splits=config.actors.num_splits,
     )
 
 

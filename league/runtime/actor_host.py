@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -12,8 +14,9 @@ import torch
 
 from agents.acting.arena import Arena
 from agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
-from agents.acting.outcome_counter import AssignmentTotals
+from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from agents.acting.split_arena import SplitArena
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
@@ -21,7 +24,7 @@ from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.failures import GameFailure
-from envs.protocol import BatchedEnv, EnvError, EnvSpec
+from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from envs.registry import make, spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
@@ -74,10 +77,10 @@ class ActorHost:
         rows = setup.num_envs * self._spec.num_seats
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
-        self._arenas: dict[str, Arena] = {}
+        self._arenas: dict[str, Arena | SplitArena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
-        self._core_tables: dict[str, int] = {}
+        self._core_tables: dict[tuple[str, int], int] = {}
         self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
@@ -105,6 +108,8 @@ class ActorHost:
             raise
 
     def _play(self, lease: Lease, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
+        for begun in self._arenas.values():  # a lease that failed may have left it waiting
+            begun.settle()
         policies = self._policies(lease.assignments, frozen, learners)
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
@@ -129,12 +134,12 @@ class ActorHost:
         return [name for name in names if not is_bot(name) and name not in self._frozen and name not in self._live]
 
     def save(self) -> HostState | None:
-        """Everything that this host holds between two leases; None where an env cannot be saved."""
+        """Everything that this host holds between two leases; None where an env, or one in parts, cannot be saved."""
         arrays: Arrays = {}
         assignments: dict[str, tuple[Assignment, ...]] = {}
         for key, arena in self._arenas.items():
-            saved = arena.save()
-            if saved is None:
+            saved = arena.save() if isinstance(arena, Arena) else None
+            if saved is None or not isinstance(arena, Arena):
                 return None
             arrays.update({f"{key}/{name}": array for name, array in saved.items()})
             assignments[key] = tuple(
@@ -154,7 +159,9 @@ class ActorHost:
             prefix = f"{key}/"
             arrays = {n.removeprefix(prefix): a for n, a in state.arrays.items() if n.startswith(prefix)}
             pending = arrays.pop("pending", None)
-            self._arena(key).load(arrays, assignments, policies)
+            arena = self._arena(key)
+            assert isinstance(arena, Arena), "the state of one arena for one in parts"
+            arena.load(arrays, assignments, policies)
             if pending is not None:
                 self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
 
@@ -172,20 +179,38 @@ class ActorHost:
             if key in self._arenas:  # the games themselves stay: some are dear to make
                 self._arenas[key] = self._new_arena(key, self._arenas[key].release())
 
-    def _arena(self, key: str) -> Arena:
+    def _arena(self, key: str) -> Arena | SplitArena:
         if key not in self._arenas:
-            self._arenas[key] = self._new_arena(key, make(self._setup.env, num_envs=self._setup.num_envs))
+            with contextlib.ExitStack() as made:
+                envs = [made.enter_context(contextlib.closing(make(config, num_envs=n))) for config, n in self._parts()]
+                self._arenas[key] = self._new_arena(key, envs)
+                made.pop_all()  # the arena closes them from here on
         return self._arenas[key]
 
-    def _new_arena(self, key: str, env: BatchedEnv) -> Arena:
-        seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
+    def _parts(self) -> Iterator[tuple[EnvConfig, int]]:
+        """The env's settings and the games of each part; child processes are divided too, at least one for each."""
+        setup, splits = self._setup, self._setup.num_splits
+        for part in range(splits):
+            config, workers = setup.env, setup.env.workers
+            if splits > 1 and isinstance(workers, int) and workers:
+                config = replace(config, workers=max(_share(workers, part, splits), 1))
+            yield config, _share(setup.num_envs, part, splits)
+
+    def _new_arena(self, key: str, envs: Sequence[BatchedEnv]) -> Arena | SplitArena:
+        counter = OutcomeCounter(self._spec.teams)
+        parts = [self._new_part(key, part, env, counter) for part, env in enumerate(envs)]
+        return parts[0] if len(parts) == 1 else SplitArena(parts)
+
+    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
+        place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
         return Arena(
             env,
             UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
             max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
             bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
-            seed=seed,
-            core_table=self._core_tables.setdefault(key, len(self._core_tables)),
+            seed=zlib.crc32(place.encode()),
+            core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
+            counter=counter,
         )
 
     def _policies(
@@ -255,6 +280,11 @@ class ActorHost:
             return self._codec.encode(unrolls, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
+
+
+def _share(whole: int, part: int, parts: int) -> int:
+    """The share of one part of several; the first ones have one more where they cannot be equal."""
+    return whole // parts + (part < whole % parts)
 
 
 def _outcome(totals: AssignmentTotals) -> AssignmentOutcome:

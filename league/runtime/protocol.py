@@ -35,7 +35,7 @@ class HostSetup:
     Fields:
       run: name of the run.
       env, network, learner: settings.
-      num_envs: games that an actor host steps at once.
+      num_envs: games that an actor host steps at once. num_splits: parts of them that take turns.
       chunk_rows: unrolls sent to the learner in one piece.
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
@@ -57,6 +57,7 @@ class HostSetup:
     deadlines: Deadlines = field(default_factory=Deadlines)
     logs: str = ""
     inference: str = ""
+    num_splits: int = 1
 
 
 @dataclass(frozen=True)

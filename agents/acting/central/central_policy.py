@@ -1,6 +1,6 @@
 """A policy whose decisions an inference host makes, and the way to a host in the same process.
 
-Shape letters: K slots to act for, C core state size.
+Shape letters: K slots to act for, R most rows of all requests at once, C core state size.
 """
 
 from __future__ import annotations
@@ -36,29 +36,62 @@ class Asked:
     count: int
 
 
+class RequestRows:
+    """The rows of the requests that are not answered yet, at most two: of one the first ones, of the other the last.
+
+    Args:
+      capacity: R.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._taken: dict[int, int] = {}
+
+    def take(self, count: int) -> int:
+        """The first of so many free rows."""
+        first = 0 if 0 not in self._taken else self._capacity - count
+        is_free = all(first >= start + size or first + count <= start for start, size in self._taken.items())
+        assert is_free and first >= 0, "two requests for the same rows"
+        self._taken[first] = count
+        return first
+
+    def give_back(self, first: int) -> None:
+        """Free the rows of a request."""
+        del self._taken[first]
+
+    def clear(self) -> None:
+        """Free all rows."""
+        self._taken.clear()
+
+
 class InferenceClient(Protocol):
     """An actor host's way to its inference host.
 
     Attributes:
-      rows: memory shared with the host; one request at a time.
+      rows: memory shared with the host. free: which of them no request has.
       returns_core: whether every core state is wanted back, so that the caller could be saved.
     """
 
     rows: SharedRows
+    free: RequestRows
     returns_core: bool
 
     def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
         """Hand weights over; the host keeps its own where they are as new, unless `replace`. Raises InferenceLost."""
         ...
 
-    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
-        """Have the first rows decided, those of each policy behind one another.
+    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+        """Have the rows from `first` on decided, those of each policy behind one another; returns a number at once.
 
         Args:
           table: of the rows' core states.
         Raises:
           InferenceLost: see there.
         """
+        ...
+
+    def wait(self, number: int) -> None:
+        """Wait until the rows of a request are decided. Raises InferenceLost."""
         ...
 
 
@@ -71,20 +104,25 @@ class DirectInferenceClient:
         sizes = RowSizes.of(network, capacity=capacity)
         self._host = host
         self.rows = SharedRows(spec, sizes, bytearray(block_size(spec, sizes)))
+        self.free = RequestRows(capacity)
 
     def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
         """As in the protocol."""
         self._host.hold(policy, weights, replace=replace)
 
-    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
-        """As in the protocol."""
-        parts, start = [], 0
+    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+        """As in the protocol; decides before it returns."""
+        parts, start = [], first
         for part in asked:
             if self._host.version_of(part.policy) is None:
                 self._host.hold(part.policy, part.weights)
             parts.append(Part(part.policy, start, start + part.count))
             start += part.count
         self._host.decide([Request(0, table, self.rows, tuple(parts))])
+        return 0
+
+    def wait(self, number: int) -> None:
+        """As in the protocol: there is nothing to wait for."""
 
 
 class CentralPolicy:
@@ -111,7 +149,7 @@ class CentralPolicy:
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One request; `version` is then that of the weights that decided. Raises InferenceLost, NotFiniteError."""
-        return _decided([self], [len(inputs.slots)], inputs, rng)
+        return _ask([self], [len(inputs.slots)], inputs, rng).take()
 
     def asking(self, count: int) -> Asked:
         """Its part of a request."""
@@ -123,7 +161,7 @@ class CentralPolicy:
         return isinstance(other, CentralPolicy) and self._client is other._client
 
     def together(self, policies: Sequence[Policy]) -> CentralPolicies:
-        """As in the protocol of policies that join."""
+        """As in the protocol."""
         return CentralPolicies([policy for policy in policies if isinstance(policy, CentralPolicy)])
 
 
@@ -133,50 +171,81 @@ class CentralPolicies:
     def __init__(self, policies: Sequence[CentralPolicy]) -> None:
         self._policies = policies
 
-    def act(
+    def ask(
         self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
-    ) -> ActOutputs:
+    ) -> CentralRequest:
         """As in the protocol. Raises also InferenceLost."""
-        return _decided(self._policies, sizes, inputs.at(slots), rng)
+        return _ask(self._policies, sizes, inputs if slots is inputs.slots else inputs.at(slots), rng)
 
 
-def _decided(
+@dataclass(frozen=True)
+class CentralRequest:
+    """A request that was sent.
+
+    Fields:
+      number: of it. present: policies with their numbers of rows. inputs: of all its slots. rows: in the shared memory.
+    """
+
+    client: InferenceClient
+    number: int
+    present: Sequence[tuple[CentralPolicy, int]]
+    inputs: ActInputs
+    rows: slice
+
+    def take(self) -> ActOutputs:
+        """Wait for the answer, and set the policies' versions to those that decided.
+
+        Raises:
+          InferenceLost, NotFiniteError: as `CentralPolicy.act`.
+        """
+        self.client.wait(self.number)
+        shared, rows, start = self.client.rows, self.rows, self.rows.start
+        for policy, size in self.present:
+            policy.version = int(shared.versions[start])
+            start += size
+        by_sub_action = shared.sub_action_log_probs
+        outputs = ActOutputs(
+            actions=shared.actions[rows].copy(),
+            log_probs=shared.log_probs[rows].copy(),
+            core=shared.core[rows].copy() if shared.sizes.core_size else self.inputs.core,
+            sub_action_log_probs=None if by_sub_action is None else by_sub_action[rows].copy(),
+        )
+        self.client.free.give_back(rows.start)
+        return require_finite(outputs, self.inputs)
+
+
+def _ask(
     policies: Sequence[CentralPolicy], sizes: Sequence[int], inputs: ActInputs, rng: np.random.Generator
-) -> ActOutputs:
-    """One request for the slots, sorted by policy, so many for each; sets the policies' versions."""
+) -> CentralRequest:
+    """Send one request for the slots, sorted by policy, so many for each."""
     client, shared = policies[0]._client, policies[0]._client.rows
     turn, slots = inputs.turn, inputs.slots
     count = len(slots)
+    first = client.free.take(count)
+    rows = slice(first, first + count)
     present = [(policy, size) for policy, size in zip(policies, sizes, strict=True) if size]
     in_order = count == len(turn.env_index) and len(present) == 1
     for name, array in shared.obs.items():
-        array[:count] = turn.obs[name] if in_order else turn.obs[name][slots]
+        array[rows] = turn.obs[name] if in_order else turn.obs[name][slots]
     if shared.action_mask is not None:
         mask = turn.action_mask
-        shared.action_mask[:count] = True if mask is None else mask if in_order else mask[slots]
-    shared.noise[:count] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
+        shared.action_mask[rows] = True if mask is None else mask if in_order else mask[slots]
+    shared.noise[rows] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
     core_size, table = shared.sizes.core_size, 0
     if core_size:
         places = inputs.core_rows
         assert places is not None, "a caller that numbers no core states"
         table = places.table
-        shared.rows[:count], shared.wanted[:count] = places.rows, places.wanted | client.returns_core
-        shared.given[:count] = shared.blank[:count] = False
+        shared.rows[rows], shared.wanted[rows] = places.rows, places.wanted | client.returns_core
+        shared.given[rows] = shared.blank[rows] = False
         new = np.flatnonzero(places.given)
         is_blank = ~inputs.core[new, :core_size].any(axis=1)
-        shared.blank[new[is_blank]] = True
+        shared.blank[first + new[is_blank]] = True
         given = new[~is_blank]
-        shared.given[given], shared.core[given] = True, inputs.core[given, :core_size]
-    client.decide([policy.asking(size) for policy, size in present], table=table)
-    start = 0
-    for policy, size in present:
-        policy.version = int(shared.versions[start])
-        start += size
-    by_sub_action = shared.sub_action_log_probs
-    outputs = ActOutputs(
-        actions=shared.actions[:count].copy(),
-        log_probs=shared.log_probs[:count].copy(),
-        core=shared.core[:count].copy() if core_size else inputs.core,
-        sub_action_log_probs=None if by_sub_action is None else by_sub_action[:count].copy(),
-    )
-    return require_finite(outputs, inputs)
+        shared.given[first + given], shared.core[first + given] = True, inputs.core[given, :core_size]
+    try:
+        number = client.ask([policy.asking(size) for policy, size in present], first=first, table=table)
+    except InferenceLost:
+        client.free.clear()  # the other request is lost with the host as well
+        raise
+    return CentralRequest(client, number, present, inputs, rows)

@@ -10,7 +10,8 @@ import selectors
 import socket
 import struct
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from mmap import mmap
 
 from agents.acting.central.inference_host import InferenceHost, Part, PolicyNotHeld, Request
@@ -23,6 +24,8 @@ from agents.acting.central.messages import (
     UNKNOWN,
     WANTED,
     WEIGHTS,
+    answer,
+    head,
     local_address,
     peer_is_own,
     read_decide,
@@ -49,7 +52,6 @@ EXPECTED_S = 0.02
 """Time since its last answer after which a client is not waited for."""
 
 MAX_BATCH_ROWS = 16_384
-MAX_ERROR_BYTES = 1 << 12
 
 
 @dataclass
@@ -58,14 +60,14 @@ class Client:
 
     Fields:
       number: never used twice. answered_at: time of its last answer.
-      request: what it waits for, None where it waits for nothing.
+      requests: what it waits for, by the numbers of the messages.
     """
 
     number: int
     end: socket.socket
     shared: SharedRows
     answered_at: float
-    request: Request | None = None
+    requests: dict[int, Request] = field(default_factory=dict)
 
 
 @dataclass
@@ -81,6 +83,7 @@ class InferenceServer:
     """Listens at a local address and decides what its clients ask.
 
     A request waits until every client that is expected to ask has asked, until the batch is full, or `MAX_WAIT_S`.
+    A client that asks for one part of its games while it steps another is not waited for: it has asked.
 
     Args:
       name: of the address. network: of every policy, with float32 parameters.
@@ -123,9 +126,8 @@ class InferenceServer:
 
     def _turn(self) -> None:
         """Take what has come, and decide a batch where it is time."""
-        waiting = [client for client in self._clients.values() if client.request is not None]
         wait_s = LOOK_S
-        if waiting:
+        if self._waiting():
             wait_s = max(self._first_at + self._max_wait_s - time.monotonic(), 0.0)
         for key, _ in self._selector.select(wait_s):
             end = key.fileobj
@@ -135,35 +137,35 @@ class InferenceServer:
             else:
                 self._receive(self._clients[end])
         self.lived_at = time.monotonic()
-        waiting = [client for client in self._clients.values() if client.request is not None]
+        waiting = self._waiting()
         if waiting and self._is_time(waiting):
             self._decide(waiting)
 
-    def _is_time(self, waiting: list[Client]) -> bool:
+    def _waiting(self) -> list[tuple[Client, int, Request]]:
+        """Every request with its client and its number."""
+        return [(client, *asked) for client in self._clients.values() for asked in client.requests.items()]
+
+    def _is_time(self, waiting: Sequence[tuple[Client, int, Request]]) -> bool:
         now = time.monotonic()
-        if now - self._first_at >= self._max_wait_s or self._rows(waiting) >= MAX_BATCH_ROWS:
+        if now - self._first_at >= self._max_wait_s or _rows(waiting) >= MAX_BATCH_ROWS:
             return True
         return not any(
-            client.request is None and now - client.answered_at < EXPECTED_S for client in self._clients.values()
+            not client.requests and now - client.answered_at < EXPECTED_S for client in self._clients.values()
         )
 
-    def _rows(self, waiting: list[Client]) -> int:
-        return sum(client.request.parts[-1].stop for client in waiting if client.request is not None)
-
-    def _decide(self, waiting: list[Client]) -> None:
-        requests = [client.request for client in waiting if client.request is not None]
+    def _decide(self, waiting: Sequence[tuple[Client, int, Request]]) -> None:
         self.counts.batches += 1
-        self.counts.requests += len(requests)
-        self.counts.rows += self._rows(waiting)
+        self.counts.requests += len(waiting)
+        self.counts.rows += _rows(waiting)
+        kind, text = DONE, ""
         try:
-            self._host.decide(requests)
-            answer = DONE
+            self._host.decide([request for _, _, request in waiting])
         except Exception as error:  # boundary: a network of the user's own may raise anything
             logger.exception("a batch failed")
-            answer = FAILED + f"{type(error).__name__}: {error}".encode()[:MAX_ERROR_BYTES]
-        for client in waiting:
-            client.request = None
-            self._answer(client, answer)
+            kind, text = FAILED, f"{type(error).__name__}: {error}"
+        for client, number, _ in waiting:
+            del client.requests[number]
+            self._answer(client, answer(kind, number, text))
 
     def _accept(self) -> None:
         end, _ = self._listener.accept()
@@ -174,11 +176,11 @@ class InferenceServer:
                 raise ValueError("another user")
             message, files, _, _ = socket.recv_fds(end, MAX_BYTES, 1)
             shared = self._shared(read_hello(message), files)
-            end.send(DONE)
+            end.send(answer(DONE, 0))
         except (OSError, ValueError) as error:
             logger.warning("a client was refused: %s", error)
             with contextlib.suppress(OSError):
-                end.send(FAILED + str(error).encode()[:MAX_ERROR_BYTES])
+                end.send(answer(FAILED, 0, str(error)))
             end.close()
             return
         finally:
@@ -206,27 +208,28 @@ class InferenceServer:
         if not message:
             self._drop(client)
             return
+        number = 0
         try:
-            self._take(client, message)
+            kind, number = head(message)
+            self._take(client, kind, number, message)
         except PolicyNotHeld:
-            self._answer(client, UNKNOWN)
+            self._answer(client, answer(UNKNOWN, number))
         except (ValueError, struct.error, WeightsError) as error:
-            self._answer(client, FAILED + str(error).encode()[:MAX_ERROR_BYTES])
+            self._answer(client, answer(FAILED, number, str(error)))
 
-    def _take(self, client: Client, message: bytes) -> None:
+    def _take(self, client: Client, kind: bytes, number: int, message: bytes) -> None:
         """Carry a message out, or keep it for the next batch."""
-        kind = message[:1]
         if kind == DECIDE:
-            counted, table = read_decide(message)
-            ends = list(itertools.accumulate(count for _, count in counted))
+            counted, first, table = read_decide(message)
+            ends = list(itertools.accumulate((count for _, count in counted), initial=first))
             if ends[-1] > client.shared.sizes.capacity:
-                raise ValueError(f"a request of {ends[-1]} rows")
-            parts = (Part(policy, end - count, end) for (policy, count), end in zip(counted, ends, strict=True))
+                raise ValueError(f"a request of the rows {first} to {ends[-1]}")
+            parts = (Part(policy, *rows) for (policy, _), rows in zip(counted, itertools.pairwise(ends), strict=True))
             request = Request(client.number, table, client.shared, tuple(parts))
             self._host.require(request)
-            if all(other.request is None for other in self._clients.values()):
+            if not self._waiting():
                 self._first_at = time.monotonic()
-            client.request = request
+            client.requests[number] = request
         elif kind in (HOLD, WEIGHTS):
             policy, version, replace = read_hold(message)
             held = self._host.version_of(policy)
@@ -234,14 +237,14 @@ class InferenceServer:
                 weights = Weights(client.shared.weights, self._layout, version)
                 self._host.hold(policy, weights, replace=replace)
             is_wanted = replace or held is None or version > held
-            self._answer(client, WANTED if kind == HOLD and is_wanted else DONE)
+            self._answer(client, answer(WANTED if kind == HOLD and is_wanted else DONE, number))
         else:
             raise ValueError(f"a message of kind {kind!r}")
 
-    def _answer(self, client: Client, answer: bytes) -> None:
+    def _answer(self, client: Client, message: bytes) -> None:
         client.answered_at = time.monotonic()
         try:
-            client.end.send(answer)
+            client.end.send(message)
         except OSError:
             self._drop(client)
 
@@ -257,3 +260,8 @@ class InferenceServer:
             self._drop(client)
         self._selector.close()
         self._listener.close()
+
+
+def _rows(waiting: Sequence[tuple[Client, int, Request]]) -> int:
+    """Rows of all these requests."""
+    return sum(part.stop - part.start for _, _, request in waiting for part in request.parts)

@@ -1,7 +1,8 @@
 """Messages between an actor host and its inference host, over a local socket that keeps them apart.
 
 A client first sends `HELLO` with the sizes of its rows and the file of the shared memory. From then on each message
-has one answer. Rows, answers and weights are in the shared memory; messages only say what is there.
+bears a number and has one answer, which repeats it: rows may still be decided while others are sent. Rows, answers and
+weights are in the shared memory; messages only say what is there.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ DONE, WANTED, UNKNOWN, FAILED = b"d", b"w", b"u", b"e"
 
 MAX_BYTES = 1 << 16
 MAX_NAME = 1 << 12
+MAX_ERROR_BYTES = 1 << 12
 
-_HOLD = struct.Struct("<cq?")
-_DECIDE = struct.Struct("<cI")
+_HEAD = struct.Struct("<cI")
+_HOLD = struct.Struct("<cIq?")
+_DECIDE = struct.Struct("<cIII")
 _PART = struct.Struct("<IH")
 
 
@@ -56,26 +59,43 @@ def read_hello(message: bytes) -> RowSizes:
     return RowSizes(**plain)
 
 
-def hold(kind: bytes, policy: str, *, version: int, replace: bool) -> bytes:
+def head(message: bytes) -> tuple[bytes, int]:
+    """Kind and number of a message or an answer. Raises struct.error: it is none."""
+    kind, number = _HEAD.unpack_from(message)
+    return kind, number
+
+
+def answer(kind: bytes, number: int, text: str = "") -> bytes:
+    """The answer to the message of this number."""
+    return _HEAD.pack(kind, number) + text.encode()[:MAX_ERROR_BYTES]
+
+
+def text_of(message: bytes) -> str:
+    """The text of an answer."""
+    return message[_HEAD.size :].decode(errors="replace")
+
+
+def hold(kind: bytes, number: int, policy: str, *, version: int, replace: bool) -> bytes:
     """A `HOLD` or `WEIGHTS` message."""
-    return _HOLD.pack(kind, version, replace) + policy.encode()
+    return _HOLD.pack(kind, number, version, replace) + policy.encode()
 
 
 def read_hold(message: bytes) -> tuple[str, int, bool]:
     """Policy, version and `replace`. Raises ValueError, struct.error: the message is none."""
-    _, version, replace = _HOLD.unpack_from(message)
+    _, _, version, replace = _HOLD.unpack_from(message)
     return _name(message[_HOLD.size :]), version, replace
 
 
-def decide(parts: Sequence[tuple[str, int]], *, table: int) -> bytes:
-    """A `DECIDE` message. parts: policy and number of rows, in the order of the rows."""
+def decide(number: int, parts: Sequence[tuple[str, int]], *, first: int, table: int) -> bytes:
+    """A `DECIDE` message. parts: policy and number of rows, in the order of the rows, of which `first` is the first."""
     names = [(policy.encode(), count) for policy, count in parts]
-    return _DECIDE.pack(DECIDE, table) + b"".join(_PART.pack(count, len(name)) + name for name, count in names)
+    start = _DECIDE.pack(DECIDE, number, first, table)
+    return start + b"".join(_PART.pack(count, len(name)) + name for name, count in names)
 
 
-def read_decide(message: bytes) -> tuple[list[tuple[str, int]], int]:
-    """Parts and table. Raises ValueError, struct.error: the message is none."""
-    _, table = _DECIDE.unpack_from(message)
+def read_decide(message: bytes) -> tuple[list[tuple[str, int]], int, int]:
+    """Parts, first row and table. Raises ValueError, struct.error: the message is none."""
+    _, _, first, table = _DECIDE.unpack_from(message)
     parts, at = [], _DECIDE.size
     while at < len(message):
         count, length = _PART.unpack_from(message, at)
@@ -85,7 +105,7 @@ def read_decide(message: bytes) -> tuple[list[tuple[str, int]], int]:
         parts.append((_name(message[at - length : at]), count))
     if not parts:
         raise ValueError("a request without rows")
-    return parts, table
+    return parts, first, table
 
 
 def _name(text: bytes) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from mmap import mmap
 
-from agents.acting.central.central_policy import Asked, InferenceLost
+from agents.acting.central.central_policy import Asked, InferenceLost, RequestRows
 from agents.acting.central.messages import (
     DONE,
     FAILED,
@@ -19,10 +19,12 @@ from agents.acting.central.messages import (
     WANTED,
     WEIGHTS,
     decide,
+    head,
     hello,
     hold,
     local_address,
     peer_is_own,
+    text_of,
 )
 from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
 from agents.nets.network import Network
@@ -31,6 +33,9 @@ from envs.protocol import EnvSpec
 
 CONNECT_S = 0.05
 """Time between two tries to connect."""
+
+MAX_NUMBER = (1 << 32) - 1
+"""Of a message; the next one has the number 1 again."""
 
 
 class SocketClient:
@@ -51,45 +56,87 @@ class SocketClient:
         self._memory = os.memfd_create("league-rows")
         os.ftruncate(self._memory, size)
         self.rows = SharedRows(spec, sizes, mmap(self._memory, size))
+        self.free = RequestRows(capacity)
         self._end: socket.socket | None = None
+        self._last_number = 0
+        self._asked: dict[int, tuple[Sequence[Asked], int, int]] = {}
+        self._answers: dict[int, bytes] = {}
 
     def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
         """As in the protocol. Raises InferenceLost."""
-        answer = self._ask(hold(HOLD, policy, version=weights.version, replace=replace))
-        if answer == WANTED:
+        number = self._number()
+        self._send(hold(HOLD, number, policy, version=weights.version, replace=replace))
+        if self._answer_to(number) == WANTED:
             self.rows.weights[...] = weights.vector
-            self._ask(hold(WEIGHTS, policy, version=weights.version, replace=replace))
+            number = self._number()
+            self._send(hold(WEIGHTS, number, policy, version=weights.version, replace=replace))
+            self._answer_to(number)
 
-    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
+    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
         """As in the protocol. Raises InferenceLost."""
-        message = decide([(part.policy, part.count) for part in asked], table=table)
-        if self._ask(message) == UNKNOWN:
+        number = self._number()
+        self._send(decide(number, [(part.policy, part.count) for part in asked], first=first, table=table))
+        self._asked[number] = (asked, first, table)
+        return number
+
+    def wait(self, number: int) -> None:
+        """As in the protocol. Raises InferenceLost."""
+        if number not in self._asked:
+            raise InferenceLost("the inference host was lost with what it was asked")
+        kind, (asked, first, table) = self._answer_to(number), self._asked.pop(number)
+        if kind == UNKNOWN:
             for part in asked:
                 self.hold(part.policy, part.weights)
-            if self._ask(message) == UNKNOWN:
-                raise self._lost(f"it does not keep {', '.join(part.policy for part in asked)}")
+            again = self.ask(asked, first=first, table=table)
+            kind = self._answer_to(again)
+            del self._asked[again]
+        if kind == UNKNOWN:
+            raise self._lost(f"it does not keep {', '.join(part.policy for part in asked)}")
 
     def close(self) -> None:
-        """Leave the host; may be called twice."""
+        """Leave the host, and give up what it was asked; may be called twice."""
+        self._asked.clear()
+        self._answers.clear()
+        self.free.clear()
         if self._end is not None:
             self._end.close()
             self._end = None
 
-    def _ask(self, message: bytes) -> bytes:
-        """Send a message; returns the kind of its answer."""
+    def _number(self) -> int:
+        """The number of the next message."""
+        self._last_number = self._last_number % MAX_NUMBER + 1
+        return self._last_number
+
+    def _send(self, message: bytes) -> None:
         end = self._end or self._connect()
         try:
             end.send(message)
-            answer = end.recv(MAX_BYTES)
+        except TimeoutError as error:
+            raise self._lost(f"nothing was taken within {self._deadline_s:g} s") from error
+        except OSError as error:
+            raise self._lost("it has ended") from error
+
+    def _answer_to(self, number: int) -> bytes:
+        """The kind of the answer to a message; answers to others are kept for later."""
+        while number not in self._answers:
+            answer = self._received()
+            kind, answered = head(answer)
+            if kind == FAILED:
+                raise self._lost(text_of(answer))
+            self._answers[answered] = kind
+        return self._answers.pop(number)
+
+    def _received(self) -> bytes:
+        assert self._end is not None, "an answer is waited for, and nothing was asked"
+        try:
+            answer = self._end.recv(MAX_BYTES)
         except TimeoutError as error:
             raise self._lost(f"no answer within {self._deadline_s:g} s") from error
         except OSError:
             answer = b""
         if not answer:
             raise self._lost("it has ended")
-        if answer[:1] == FAILED:
-            raise self._lost(answer[1:].decode(errors="replace"))
-        return answer[:1]
+        return answer
 
     def _connect(self) -> socket.socket:
         until = time.monotonic() + self._deadline_s
@@ -108,9 +155,9 @@ class SocketClient:
                     raise InferenceLost(f"no inference host after {self._deadline_s:g} s: {error}") from error
                 time.sleep(CONNECT_S)
                 continue
-            if answer != DONE:
+            if not answer or head(answer)[0] != DONE:
                 end.close()
-                raise InferenceLost(f"the inference host refused: {answer[1:].decode(errors='replace')}")
+                raise InferenceLost(f"the inference host refused: {text_of(answer)}")
             self._end = end
             return end
 

@@ -127,5 +127,20 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("env.workers", found, reason)
 
 
+def splits(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Two parts that take turns where the games step in several child processes.
+
+    For decisions of an inference host it is one part: with two, its batches are half as large.
+    """
+    found, reason = 1, "the games are stepped by their host"
+    if situation.is_exact:
+        reason = "the run repeats exactly"
+    elif draft.whole("env.workers") > 1 and draft.whole("actors.num_envs") > 1:
+        found, reason = 2, "one is decided while the processes of the other step its games"
+    elif draft.value("actors.inference") == "central":
+        reason = "the batches of the inference host are larger"
+    yield AutoValue("actors.num_splits", found, reason)
+
+
 RULES = (unroll_length, games_at_once, lease_steps)
-LATE_RULES = (inference, workers)
+LATE_RULES = (inference, workers, splits)

@@ -204,8 +204,8 @@ def test_policies_of_a_turn_are_asked_for_at_once_and_decided_in_one_pass(case: 
     network, spec = build_network(spec_of(env), config, seed=0), spec_of(env)
     client = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
     requests = []
-    monkeypatch.setattr(client, "decide", lambda asked, **named: requests.append(asked) or plain_decide(asked, **named))
-    plain_decide = DirectInferenceClient.decide.__get__(client)
+    monkeypatch.setattr(client, "ask", lambda asked, **named: requests.append(asked) or plain_ask(asked, **named))
+    plain_ask = DirectInferenceClient.ask.__get__(client)
     monkeypatch.setattr(NetworkGroup, "step", counted)
     found = played(env, config, client)
     assert len(requests) == 28  # one a turn
@@ -272,14 +272,16 @@ def test_a_client_with_another_network_is_refused() -> None:
             client.hold("main", weights_in(other))
 
 
+DECIDE_HEAD = b"D" + bytes(12)
 DECIDES = (
-    b"D\x00\x00\x00\x00",
-    b"D\x00\x00\x00\x00\xff\xff\xff\xff\x04\x00main",
-    b"D\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00main",
-    b"D\x00\x00\x00\x00\x01\x00\x00\x00\x09\x00main",
-    b"D\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00",
+    DECIDE_HEAD,
+    DECIDE_HEAD + b"\xff\xff\xff\xff\x04\x00main",
+    DECIDE_HEAD + b"\x00\x00\x00\x00\x04\x00main",
+    DECIDE_HEAD + b"\x01\x00\x00\x00\x09\x00main",
+    DECIDE_HEAD + b"\x01\x00\x00\x00\x00\x00",
+    b"D" + bytes(4) + b"\x0c" + bytes(7) + b"\x01\x00\x00\x00\x04\x00main",
 )
-"""No part, too many rows, none, a name that is too long for the message, and none."""
+"""No part, too many rows, none, a name that is too long for the message, none, and a row behind the last one."""
 
 
 @pytest.mark.parametrize("message", [b"", b"X", b"D", *DECIDES, b"P\x00"])

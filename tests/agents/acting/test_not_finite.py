@@ -55,7 +55,9 @@ def test_policies_that_act_together_name_it_too() -> None:
     env = make(GAMES["few actions"], num_envs=3)
     policies = [NetworkPolicy(build_network(env.spec, MLP, seed=0)), NetworkPolicy(diverged(env))]
     with pytest.raises(NotFiniteError, match="its weights have grown beyond bounds"):
-        TurnPolicies(policies).act(inputs_of(env), np.array([0, 1, 0]), np.random.default_rng(0), num_sub_actions=0)
+        TurnPolicies(policies).begin(
+            inputs_of(env), np.array([0, 1, 0]), np.random.default_rng(0), num_sub_actions=0
+        ).take()
 
 
 @pytest.mark.parametrize("game", ["few actions", "many actions"])

@@ -144,9 +144,9 @@ def assert_equal_choices(
     core_size = max((policy.core_size for policy in policies if isinstance(policy, NetworkPolicy)), default=0)
     core = np.random.default_rng(3).normal(size=(len(holders), core_size)).astype(np.float32)
     expected = one_by_one(policies, env, turn, holders, core)
-    choice, versions = together.act(
+    choice, versions = together.begin(
         whole(env, turn, core), holders, np.random.default_rng(9), num_sub_actions=len(env.spec.actions.nvec)
-    )
+    ).take()
     np.testing.assert_array_equal(choice.actions, expected[0])
     np.testing.assert_allclose(choice.log_probs, expected[1], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(choice.core, expected[2], rtol=1e-5, atol=1e-5)
@@ -177,7 +177,7 @@ def test_policies_of_one_architecture_choose_together_what_each_would_alone(
     monkeypatch.setattr(NetworkPolicy, "act", refuse)
     core = np.zeros((NUM_ENVS, policies[0].core_size), np.float32)
     view, num_sub_actions = whole(env, turn, core), len(env.spec.actions.nvec)
-    together.act(view, holders_of(ROWS), np.random.default_rng(0), num_sub_actions=num_sub_actions)
+    together.begin(view, holders_of(ROWS), np.random.default_rng(0), num_sub_actions=num_sub_actions).take()
 
 
 @pytest.mark.parametrize("greedy", [False, True])
@@ -204,8 +204,8 @@ def test_bots_and_other_architectures_act_beside_those_that_act_together() -> No
     holders = holders_of((100, 40, 60, 20, 40))
     core = np.zeros((NUM_ENVS, 32), np.float32)
     expected = one_by_one(policies(), env, turn, holders, core)
-    choice, versions = TurnPolicies(table).act(
-        whole(env, turn, core), holders, np.random.default_rng(9), num_sub_actions=0
+    choice, versions = (
+        TurnPolicies(table).begin(whole(env, turn, core), holders, np.random.default_rng(9), num_sub_actions=0).take()
     )
     np.testing.assert_array_equal(choice.actions, expected[0])
     np.testing.assert_allclose(choice.core, expected[2], rtol=1e-5, atol=1e-5)

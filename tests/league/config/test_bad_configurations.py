@@ -77,6 +77,7 @@ SETTINGS = [
     # names that are registered nowhere
     ("env.workers=-1", "env.workers: -1 must be auto or in [0, 1024]"),
     ("env.workers=many", "env.workers"),
+    ("actors.num_splits=3", "num_splits: 3 must be at most 2"),
     ("env.step_deadline_s=0", "env.step_deadline_s: 0.0 must be at least 0.1"),
     ("env.worker_memory_mib=1", "env.worker_memory_mib: 1 must be at least 64"),
     ("env={id: tic_tac_toe, workers: 2, kwargs: {size: 4}}", "unknown kwarg 'size'"),

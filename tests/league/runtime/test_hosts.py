@@ -24,7 +24,7 @@ from league.runtime.actor_state_file import decode_actor_state, encode_actor_sta
 from league.runtime.protocol import HostSetup, HostState, InstallPlayer
 from league.runtime.sync_learner_host import SyncLearnerHost
 from tests.agents.acting.test_arena_resume import equal_unrolls
-from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
+from tests.league.runtime.host_cases import TIC_TAC_TOE, lease_of, paired, setup_of, weights_of
 
 
 class Table:
@@ -265,16 +265,48 @@ def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
             decode_actor_state(content[:length])
 
 
+class SilentOnce(Table):
+    """Learners that once do not answer."""
+
+    is_silent = True
+
+    def push(self, player: str, chunk: bytes) -> Weights | None:
+        if self.is_silent and self.chunks:
+            self.is_silent = False
+            raise TimeoutError
+        return super().push(player, chunk)
+
+
+@pytest.mark.parametrize("env", [TIC_TAC_TOE, EnvConfig("pettingzoo:classic/tictactoe_v3", workers=2)])
+def test_games_in_two_parts_play_leases_as_one(env: EnvConfig) -> None:
+    setup = replace(setup_of(env, num_envs=5), num_splits=2)
+    host, table = actor(setup), SilentOnce(setup)
+    try:
+        with pytest.raises(TimeoutError):
+            host.play(lease_of(steps=60), frozen={}, learners=table)
+        pending = host.play(lease_of(lease_id=2, steps=60), frozen={}, learners=table)
+        assert pending.env_steps == 300
+        assert {outcome.policies for outcome in pending.outcomes} == {("main-0", "main-0")}
+        assert 300 // 9 < sum(outcome.games for outcome in pending.outcomes) < 2 * 300 // 5
+        again = host.play(lease_of(lease_id=3, steps=60, generation=1), frozen={}, learners=table)
+        assert sum(outcome.decisions for outcome in again.outcomes) <= again.env_steps
+        for header, unrolls in table.unrolls():
+            assert header.player == "main-0" and np.isfinite(unrolls.log_probs).all()
+        assert host.save() is None
+    finally:
+        host.close()
+
+
 class FailingInference(DirectInferenceClient):
     """An inference host in this process that is lost at one request, and there again at the next."""
 
     lost_at = -1
 
-    def decide(self, asked: Sequence[Asked], *, table: int) -> None:
+    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
         self.lost_at -= 1
         if self.lost_at == 0:
             raise InferenceLost("the inference host was lost: it has ended")
-        super().decide(asked, table=table)
+        return super().ask(asked, first=first, table=table)
 
 
 def test_a_lost_inference_host_costs_the_games_in_flight_and_no_complete_unroll() -> None:

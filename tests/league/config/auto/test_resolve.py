@@ -205,6 +205,7 @@ def test_a_run_of_given_settings_alone_lists_none(tmp_path: Path) -> None:
 
 TUNED = ("cartpole", "connect_four", "connect_four_pipeline", "connect_four_strong", "kuhn", "leduc", "tic_tac_toe")
 MAY_BE_CHOSEN = {
+    "actors.num_splits",
     "env.workers",
     "league.payoff.score",
     "learner.bootstrap_time_limits",

@@ -35,9 +35,11 @@ def test_child_processes_where_cores_are_free_and_steps_are_dear() -> None:
     wall, few_hosts = {"budget": BudgetConfig(seconds=20.0), "cores": 4}, {"runtime": {"kind": "inprocess"}}
     config, reasons = settled(board_game(costs=SLOW), few_hosts, **wall)
     assert config.env.workers == 4
+    assert config.actors.num_splits == 2
     assert config.evaluation.bots == ("random",)
     assert reasons["evaluation.bots"] == "games in child processes cannot be copied for search"
     assert settled(board_game(), few_hosts, **wall)[0].env.workers == 0
+    assert settled(board_game(), few_hosts, **wall)[0].actors.num_splits == 1
     assert settled(board_game(costs=SLOW), few_hosts, **{**wall, "cores": 1})[0].env.workers == 0
     assert settled(board_game(costs=SLOW), few_hosts, **wall, is_exact=True)[0].env.workers == 0
     assert settled(board_game(costs=SLOW), few_hosts, budget=BudgetConfig(core_seconds=300.0))[0].env.workers == 0
