@@ -1,7 +1,8 @@
 """Matrix games: two seats choose at once and a table gives their payoffs, for one or several rounds.
 
 Observation "state", float32. With one round it is the constant [1]. With more it is [1 + 2 A]: the fraction of rounds
-played, then the last actions of the seat and of the other seat, one-hot (zeros in the first round).
+played, then the last actions of the seat and of the other seat, one-hot (zeros in the first round). Where the table
+is not the same for both seats, the seat's number follows, one-hot: one network may then play the seats differently.
 
 Shape letters: N games, K = 2 N slots, R and C actions of the two seats, A = max(R, C).
 """
@@ -56,11 +57,13 @@ class MatrixGame:
         self._counts = np.array(first.shape, np.int64)
         num_actions = int(self._counts.max())
         uneven = first.shape[0] != first.shape[1]
+        self._shows_seat = uneven or not np.array_equal(second, first.T)
+        width = 1 + (2 * num_actions if rounds > 1 else 0) + (2 if self._shows_seat else 0)
         self.num_envs = num_envs
         self.spec = EnvSpec(
             env_id=env_id,
             num_seats=2,
-            observations={"state": ArraySpec(shape=(1 if rounds == 1 else 1 + 2 * num_actions,), dtype="float32")},
+            observations={"state": ArraySpec(shape=(width,), dtype="float32")},
             actions=ActionSpec(kind="categorical", num_actions=num_actions),
             teams=(0, 1),
             has_mask=uneven,
@@ -182,15 +185,16 @@ class MatrixGame:
         )
 
     def _observe(self) -> NDArray[np.float32]:
-        width = self.spec.observations["state"].shape[0]
+        state = np.zeros((2 * self.num_envs, *self.spec.observations["state"].shape), np.float32)
         if self._rounds == 1:
-            return np.ones((2 * self.num_envs, 1), np.float32)
-        state = np.zeros((2 * self.num_envs, width), np.float32)
-        if self._round:
+            state[:, 0] = 1.0
+        elif self._round:
             num_actions = self.spec.actions.num_actions
             state[:, 0] = self._round / self._rounds
             state[:, 1 : 1 + num_actions] = self._one_hot[self._last.ravel()]
-            state[:, 1 + num_actions :] = self._one_hot[self._last[:, ::-1].ravel()]
+            state[:, 1 + num_actions : 1 + 2 * num_actions] = self._one_hot[self._last[:, ::-1].ravel()]
+        if self._shows_seat:
+            state[np.arange(len(state)), self._seat - 2] = 1.0
         return state
 
 

@@ -133,3 +133,21 @@ def test_an_illegal_choice_names_seat_and_game() -> None:
     env.reset(0)
     with pytest.raises(EnvError, match="action 3 of seat 1 is illegal in game 1; legal are 0 to 2"):
         env.step(np.array([0, 0, 0, 0, 3, 0]))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize(
+    ("kwargs", "width"),
+    [
+        ({}, 3),  # matching pennies: who must match is told by the seat alone
+        ({"payoffs": ((1, 0), (3, 2)), "second_payoffs": ((1, 3), (0, 2))}, 1),  # a dilemma, equal from both sides
+        ({"payoffs": ((1, 0, 2), (3, 2, 1))}, 3),
+    ],
+)
+def test_a_table_that_differs_by_seat_shows_the_seat(kwargs: dict, width: int, rounds: int) -> None:
+    env = make(EnvConfig("matrix_game", {**kwargs, "rounds": rounds}), num_envs=2)
+    history = 2 * env.spec.actions.num_actions if rounds > 1 else 0
+    for turn in (env.reset(0), env.step(np.array([0, 1, 1, 1]))):
+        state = turn.obs["state"]
+        assert state.shape == (4, width + history) == (4, *env.spec.observations["state"].shape)
+        assert width == 1 or np.array_equal(state[:, -2:], np.eye(2)[[0, 1, 0, 1]])
