@@ -161,8 +161,13 @@ def adopt(network: nn.Module, weights: Weights) -> None:
     parameters = dict(network.named_parameters())
     if tuple(parameters) != weights.layout.names:
         raise WeightsError("the weights are for another network: their parameter names differ")
+    for (name, parameter), shape in zip(parameters.items(), weights.layout.shapes, strict=True):
+        if tuple(parameter.shape) != shape:
+            raise WeightsError(f"parameter {name}: weights {shape}, network {tuple(parameter.shape)}")
+    vector = torch.from_numpy(np.array(weights.vector))
+    if parameters:
+        vector = vector.to(next(iter(parameters.values())).device)  # all at once: a device is waited for each time
     with torch.no_grad():
-        for name, values in weights.named().items():
-            if tuple(parameters[name].shape) != values.shape:
-                raise WeightsError(f"parameter {name}: weights {values.shape}, network {tuple(parameters[name].shape)}")
-            parameters[name].copy_(torch.from_numpy(np.array(values)))
+        parts = torch.split(vector, [parameter.numel() for parameter in parameters.values()])
+        for parameter, values in zip(parameters.values(), parts, strict=True):
+            parameter.copy_(values.view(parameter.shape))
