@@ -6,15 +6,11 @@ still change much, and only games tell the two apart.
 
 from __future__ import annotations
 
-import contextlib
-
 from league.core.metagame.meta_game import own_snapshots
-from league.errors import StorageError
 from league.eval.report import evaluate_run
 from league.policies.auto_export import BEST, EMA, ExactExports, ExportMatch, keeps_average
 from league.policies.exact_file import made_of, write_exact
 from league.policies.loading import OpenRun
-from league.store.run_folder import RunFolder
 
 GAMES = 400
 """Enough to tell 0.55 from 0.50."""
@@ -41,5 +37,4 @@ def keep_export_match(run: OpenRun, *, limit_s: float, games: int = GAMES) -> No
         return
     (row,) = rows
     match = ExportMatch(row.score.value, row.score.low, row.score.high, row.games)
-    with contextlib.suppress(StorageError):  # a folder of somebody else's
-        write_exact(RunFolder.open(run.path), ExactExports({}, made_of=made_of(state), match=match))
+    write_exact(run.path, ExactExports({}, made_of=made_of(state), match=match))

@@ -6,7 +6,6 @@ policies, so that a run may train on meanwhile; what has changed is computed whe
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from league.core.metagame.meta_game import own_snapshots
-from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
+from league.errors import CorruptSnapshot, MissingSnapshot
 from league.exact.behaviours import PolicyFunction, members_of
 from league.exact.least_exploitable import least_exploitable
 from league.exact.small_game import NoExactValue, SmallGame, small_game
@@ -26,7 +25,6 @@ from league.policies.frozen import FrozenCopy
 from league.policies.loading import OpenRun, copies_at, frozen_copies, load_selection, open_run
 from league.policies.package import is_frozen_folder
 from league.policies.select import AND, TIMES, UnknownPolicy
-from league.store.run_folder import RunFolder
 
 ASK_S = 60.0
 """Seconds that the search has where nothing else is said."""
@@ -101,8 +99,7 @@ def with_exact(run: OpenRun, search: Search) -> OpenRun:
     if not missing or (is_tried and known.limit_s >= search.limit_s and not search.is_insisted):
         return run
     exact = replace(_search(run, missing, known, search), made_of=now, limit_s=search.limit_s)
-    with contextlib.suppress(StorageError):  # a folder of somebody else's
-        write_exact(RunFolder.open(run.path), exact)
+    write_exact(run.path, exact)
     return replace(run, exact=exact)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -42,9 +44,11 @@ def read_exact(folder: RunFolder, state: LeagueState) -> ExactExports | None:
     )
 
 
-def write_exact(folder: RunFolder, exact: ExactExports) -> None:
-    """Keep the values that were computed last. Raises StorageError, DiskFull."""
-    folder.storage.atomic_write_bytes(folder.exports_path, msgspec.json.encode(exact))
+def write_exact(run_dir: Path, exact: ExactExports) -> None:
+    """Keep the values that were computed last; a folder in which nothing can be written keeps those before."""
+    folder = RunFolder.open(run_dir)
+    with contextlib.suppress(StorageError):  # a folder of somebody else's, or a full disk
+        folder.storage.atomic_write_bytes(folder.exports_path, msgspec.json.encode(exact))
 
 
 def made_of(state: LeagueState) -> dict[str, str]:

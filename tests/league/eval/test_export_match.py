@@ -46,7 +46,7 @@ def test_auto_follows_a_match_that_tells_them_apart(low: float, name: str, tmp_p
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
     path, state = tmp_path / "run", state_of(tmp_path / "run")
     match = ExportMatch(low + 0.05, low, low + 0.1, 400)
-    write_exact(RunFolder.open(path), ExactExports({}, made_of=made_of(state), match=match))
+    write_exact(path, ExactExports({}, made_of=made_of(state), match=match))
     found, why = auto_choice(state, open_run(path).exact)
     assert found == name
     assert ("0.56 [0.51, 0.61] against best in 400 games" in why) == (name == EMA)

@@ -21,6 +21,7 @@ from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
 from league.policies.loading import open_run
 from league.policies.select import UnknownPolicy, choose
 from league.store.run_folder import RunFolder
+from league.store.storage import Storage
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
 KUHN = tiny(env={"id": "kuhn_poker"}, league=ONE_PLAYER)
@@ -93,7 +94,7 @@ def test_what_changed_is_computed_again_and_the_rest_is_kept(
     first = open_to_play(run, ["auto"]).exact
     assert first is not None and open_to_play(run, ["average", "exact*2+best"]).exact == first and games.asked == 1
     kept = dataclasses.replace(first, made_of={**first.made_of, EMA: "another"})
-    exports.write_exact(RunFolder.open(run), dataclasses.replace(kept, values={**first.values, EXACT: 7.0, EMA: 7.0}))
+    exports.write_exact(run, dataclasses.replace(kept, values={**first.values, EXACT: 7.0, EMA: 7.0}))
     again = open_to_play(run, ["auto"]).exact
     assert games.asked == 2 and again is not None
     assert again.values == {**first.values, EXACT: 7.0} and again.made_of == first.made_of
@@ -135,7 +136,7 @@ def test_a_refusal_is_said_once_and_tried_again_with_more_time_or_by_name(run: P
 def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Games) -> None:
     first = open_to_play(run, ["auto"]).exact
     assert first is not None
-    exports.write_exact(RunFolder.open(run), dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
+    exports.write_exact(run, dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
     games.refuses = True
     opened = open_to_play(run, ["auto"], search=Search(1.0))
     assert opened.exact is not None and opened.exact.refusal and games.asked == 2
@@ -153,10 +154,10 @@ def test_what_found_no_time_is_not_sought_again_in_as_little(run: Path, games: G
 def test_a_folder_that_cannot_be_written_has_its_values_all_the_same(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(folder: RunFolder, exact: object) -> None:
-        raise StorageError(f"{folder.exports_path}: read-only")
+    def refuse(_storage: object, path: Path, _payload: bytes) -> None:
+        raise StorageError(f"{path}: read-only")
 
-    monkeypatch.setattr(exports, "write_exact", refuse)
+    monkeypatch.setattr(Storage, "atomic_write_bytes", refuse)
     assert open_to_play(run, ["exact"]).choose("exact").members
     assert not is_known(run)
 
