@@ -59,16 +59,18 @@ GAMES: Mapping[str, Game] = {
 
 @dataclass(frozen=True)
 class Way:
-    """Where a run computes. gpu: its learners use one. inference: as in `actors.inference`."""
+    """Where a run computes. gpu: its learners use one. inference, num_splits: as in `actors`."""
 
     gpu: bool
     inference: str
+    num_splits: int = 1
 
 
 WAYS: Mapping[str, Way] = {
     "CPUs alone": Way(False, "local"),
     "GPU, local acting": Way(True, "local"),
     "GPU, central inference": Way(True, "central"),
+    "GPU, central inference, games in two parts": Way(True, "central", num_splits=2),
 }
 
 
@@ -116,7 +118,7 @@ def settings_of(game: Game, way: Way, *, actor_hosts: int) -> dict[str, object]:
         settings[section] = {**given, **changes} if section != "network" else dict(changes)
     actors = settings["actors"]
     assert isinstance(actors, Mapping)
-    settings["actors"] = {**actors, "inference": way.inference}
+    settings["actors"] = {**actors, "inference": way.inference, "num_splits": way.num_splits}
     settings["runtime"] = {"kind": "ray", "address": "local", "actor_hosts": actor_hosts, "learner_hosts": 1}
     return settings
 

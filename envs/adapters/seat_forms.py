@@ -41,6 +41,11 @@ class SeatForm:
         """True if the seat's own actions are those of the padded form."""
         return self.code.spec == self.actions
 
+    @functools.cached_property
+    def _masks_plainly(self) -> bool:
+        """True if an array with an entry for each of the seat's actions is a mask of the padded form as it is."""
+        return self.code.spec.kind == "categorical" and not self.pads_mask
+
     @property
     def pads_mask(self) -> bool:
         """True if the padded mask has entries beyond those of the seat."""
@@ -69,6 +74,8 @@ class SeatForm:
         Raises:
           ValueError: it does not have one entry for each of the seat's actions.
         """
+        if type(mask) is np.ndarray and mask.shape == self.mask_entries.shape and self._masks_plainly:
+            return mask.astype(np.bool_, copy=False)
         own: NDArray[np.generic] | bool = True
         if mask is not None:
             own = flat_mask(mask, self.code)

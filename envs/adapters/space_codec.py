@@ -51,6 +51,11 @@ class ObservationField:
             return
         row.fill(False)
         single = type(value) is int or isinstance(value, np.integer)  # far cheaper than an array of one number
+        if single and len(self.counts) == 1:
+            place = int(value) - self.lowest[0]
+            if 0 <= place < self.counts[0]:
+                row[self.one_hot_at[0] + place] = True
+                return
         numbers = (value,) if single else np.atleast_1d(np.asarray(value)).ravel().tolist()
         if len(numbers) != len(self.counts):
             raise ValueError(f"field {self.name!r} has {len(numbers)} numbers, its space {len(self.counts)}")
