@@ -264,14 +264,15 @@ class GamesProcess:
         else:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(timeout=LEAVE_S)
-                reason = f"{reason} ({_ending(code)})"
+                reason = f"{reason} ({ending(code)})"
         self.kill()
         trace = os.pread(self._trace, TRACE_BYTES, 0).decode(errors="replace")
         os.ftruncate(self._trace, 0)
         return Stopped(reason, trace)
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """The end of a process in a few words. code: as `Popen.returncode`, below 0 for a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -25,12 +25,14 @@ from league.pool.core.records import SNAPSHOT, PoolPolicy
 from league.pool.core.rules import AlreadyThere, PoolRefused
 from league.pool.folder import PoolFolder
 from league.store.snapshots import LocalSnapshotStore
-from league.store.storage import Storage, temporary_path
+from league.store.storage import TEMPORARY_PREFIX, Storage, temporary_path
 
 MAX_TAKEN = 50
 """Folders of one look; the others wait for the next, so that workers are not kept waiting."""
 QUIET_S = 30.0
 """Time without a change after which an incomplete folder counts as damaged."""
+LEFT_S = 3600.0
+"""Time without a change after which a temporary file is what a crash left: its writer needs seconds."""
 MAX_REFUSED = 500
 """Folders kept in `refused`; the oldest go."""
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._:@+-]+")
@@ -75,7 +77,12 @@ class Inbox:
         """
         joined = 0
         with os.scandir(self._folder.inbox) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+            found = sorted(entry.name for entry in entries)
+        for name in found:
+            left = self._folder.inbox / name
+            if name.startswith(TEMPORARY_PREFIX) and not self._may_still_change(left, quiet_s=LEFT_S):
+                self._delete(left)
+        names = [name for name in found if not name.startswith(".")]
         for name in names[:MAX_TAKEN]:
             item = self._folder.inbox / name
             try:
@@ -106,14 +113,14 @@ class Inbox:
         self._remove(item)
         return joined
 
-    def _may_still_change(self, item: Path) -> bool:
-        """True if something in it changed a short while ago."""
+    def _may_still_change(self, item: Path, *, quiet_s: float = QUIET_S) -> bool:
+        """True if something in it changed less than this time ago."""
         newest = 0.0
         with contextlib.suppress(OSError):
             newest = item.lstat().st_mtime
             if item.is_dir() and not item.is_symlink():
                 newest = max([newest, *(file.lstat().st_mtime for file in item.iterdir())])
-        return self._wall_time() - newest < QUIET_S
+        return self._wall_time() - newest < quiet_s
 
     def _refuse(self, item: Path, reason: str) -> None:
         self._storage.make_folder(self._folder.refused)
@@ -134,7 +141,12 @@ class Inbox:
         if item.is_dir() and not item.is_symlink():
             doomed = temporary_path(item)
             self._storage.publish_file(item, doomed)
-            self._storage.remove_folder(doomed)
+            item = doomed
+        self._delete(item)
+
+    def _delete(self, item: Path) -> None:
+        if item.is_dir() and not item.is_symlink():
+            self._storage.remove_folder(item)
         else:
             self._storage.remove(item)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -19,16 +17,15 @@ from league.monitor.progress import ProgressLine
 from league.pool.folder import PoolFolder
 from league.pool.pool import Pool, open_pool
 from league.pool.run import run_here
-from league.pool.service.client import PoolClient, PoolServiceError
+from league.pool.service.client import PoolClient
 from league.pool.service.server import serving
 from league.pool.service.worker import work
+from league.pool.service.worker_processes import WorkerProcesses
 from league.stop_signals import stop_signals
 from league.wording import counted
 
 TEND_S = 1.0
 """Time between two looks at the inbox and at overdue leases."""
-END_S = 10.0
-"""Patience with worker processes that are to end."""
 
 
 def run_pool(path: Path, *, seconds: float | None, jobs: int, trust: bool) -> str:
@@ -88,32 +85,12 @@ def _run_processes(
     token_file = PoolFolder(path).token
     with serving(pool, token_in(token_file, make=True), Listening()) as url:
         order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent", *(["--trust"] if trust else [])]
-        workers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "league", *order], stdout=subprocess.DEVNULL, start_new_session=True
-            )
-            for _ in range(jobs)
-        ]
-        try:
+        command = [sys.executable, "-m", "league", *order]
+        with WorkerProcesses(command, count=jobs, say=_say) as workers:
             while not stop.wait(TEND_S):
                 pool.tend()
                 progress(0)
-                if all(worker.poll() is not None for worker in workers):
-                    raise PoolServiceError("every worker process has ended; what they said stands above.")
-        finally:
-            _end(workers)
-
-
-def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    for worker in workers:
-        worker.terminate()
-    deadline = time.monotonic() + END_S
-    for worker in workers:
-        try:
-            worker.wait(max(deadline - time.monotonic(), 0.0))
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait(END_S)
+                workers.look(pool.state.finished)
 
 
 @contextlib.contextmanager

@@ -185,3 +185,20 @@ def test_what_a_worker_lacked_counts_for_a_while_and_is_then_forgotten(folder: P
         assert pool.lease("three") is not None
         assert not pool._lacking, "workers that never come back leave nothing behind"
         assert pool.lease("one") is not None
+
+
+def test_what_a_crash_left_in_the_inbox_is_removed_once_no_writer_can_be_at_it(pool: Pool, folder: PoolFolder) -> None:
+    def left(name: str) -> Path:
+        snapshot_folder(folder.inbox / name, 1)
+        return folder.inbox / name
+
+    old, old_file, new = left(".tmp-1-a"), folder.inbox / ".tmp-1-b", left(".tmp-2-c")
+    old_file.write_bytes(b"half")
+    age(old)
+    age(old_file)
+    hidden = folder.inbox / ".keep"
+    hidden.write_bytes(b"")
+    age(hidden)
+    pool.tend()
+    assert set(folder.inbox.iterdir()) == {new, hidden}
+    assert names(pool) == []
