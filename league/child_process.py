@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 
+from envs.workers.child_endings import wait_for_killed
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -27,7 +29,7 @@ def end_group(pid: int) -> None:
 def end_process(process: subprocess.Popen[bytes]) -> None:
     """Kill a process that leads its group, with all that it started, and close the pipes to it."""
     end_group(process.pid)
-    process.wait()
+    wait_for_killed(process)
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ from typing import Any
 
 from envs.protocol import EnvError, EnvSpec
 from envs.workers.channel import END, ERROR, MADE, MAKE, SEND_S, Channel, ChannelClosed, ChannelSilent
+from envs.workers.child_endings import ending, wait_for_killed
 from envs.workers.shared_turn import SharedTurn, block_size
 from envs.workers.spec_text import spec_from_text
 
@@ -212,7 +213,7 @@ class GamesProcess:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            wait_for_killed(self._process)
             self._process = None
         if self._channel is not None:
             self._channel.close()
@@ -269,16 +270,6 @@ class GamesProcess:
         trace = os.pread(self._trace, TRACE_BYTES, 0).decode(errors="replace")
         os.ftruncate(self._trace, 0)
         return Stopped(reason, trace)
-
-
-def ending(code: int) -> str:
-    """The end of a process in a few words. code: as `Popen.returncode`, below 0 for a signal."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _unnamed_file(name: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import msgspec
 
+from envs.workers.child_endings import wait_for_killed
 from league.alerts.sink import AlertContext, AlertNews, AlertSinkFailed
 from league.child_process import end_group
 
@@ -48,15 +50,17 @@ class CommandSink:
             )
         except OSError as error:
             raise AlertSinkFailed(f"{program} cannot be started ({error.strerror})") from error
-        with process:  # closes its pipe
-            try:
-                process.communicate(msgspec.json.encode(asdict(news)) + b"\n", timeout=self._options.deadline_s)
-            except subprocess.TimeoutExpired as error:
-                slow = f"{program} took longer than {self._options.deadline_s:g} s and was killed"
-                raise AlertSinkFailed(slow) from error
-            finally:
-                self.close()
-                self._process = None
+        try:
+            process.communicate(msgspec.json.encode(asdict(news)) + b"\n", timeout=self._options.deadline_s)
+        except subprocess.TimeoutExpired as error:
+            slow = f"{program} took longer than {self._options.deadline_s:g} s and was killed"
+            raise AlertSinkFailed(slow) from error
+        finally:
+            self.close()
+            self._process = None
+            assert process.stdin is not None
+            with contextlib.suppress(OSError):  # what it did not read
+                process.stdin.close()
         if process.returncode:
             raise AlertSinkFailed(f"{program} ended with exit code {process.returncode}")
 
@@ -65,4 +69,4 @@ class CommandSink:
         process = self._process
         if process is not None and process.poll() is None:
             end_group(process.pid)
-            process.wait()
+            wait_for_killed(process)

@@ -68,6 +68,7 @@ class Inbox:
         self._say = say
         self._storage = storage or Storage()
         self._wall_time = wall_time
+        self._stuck: set[str] = set()
 
     def look(self) -> int:
         """Take up what is there; returns how many policies joined.
@@ -78,10 +79,7 @@ class Inbox:
         joined = 0
         with os.scandir(self._folder.inbox) as entries:
             found = sorted(entry.name for entry in entries)
-        for name in found:
-            left = self._folder.inbox / name
-            if name.startswith(TEMPORARY_PREFIX) and not self._may_still_change(left, quiet_s=LEFT_S):
-                self._delete(left)
+        self._sweep([name for name in found if name.startswith(TEMPORARY_PREFIX)])
         names = [name for name in found if not name.startswith(".")]
         for name in names[:MAX_TAKEN]:
             item = self._folder.inbox / name
@@ -95,6 +93,18 @@ class Inbox:
                 if not self._may_still_change(item):
                     self._refuse(item, str(error))
         return joined
+
+    def _sweep(self, names: list[str]) -> None:
+        """Remove what no writer can be at any more; what cannot be removed is said once, and stops nobody."""
+        for name in names:
+            left = self._folder.inbox / name
+            if name in self._stuck or self._may_still_change(left, quiet_s=LEFT_S):
+                continue
+            try:
+                self._delete(left)
+            except StorageError as error:  # it may belong to another user
+                self._stuck.add(name)
+                self._say(f"{left} was left by a crash and cannot be removed: {error}")
 
     def _take(self, item: Path) -> bool:
         if item.is_symlink() or not is_frozen_folder(item):

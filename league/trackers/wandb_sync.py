@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from envs.workers.child_endings import wait_for_killed
 from league.child_process import end_with_parent
 from league.config.commented import reasons_in
 from league.config.run_config import config_plain
@@ -124,7 +125,7 @@ def _call(
         output = _output(process, given, say=say)
     finally:
         process.kill()
-        process.wait()
+        wait_for_killed(process)
     return subprocess.CompletedProcess(arguments, process.returncode, output)
 
 

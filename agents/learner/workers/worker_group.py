@@ -21,6 +21,7 @@ from typing import Protocol
 
 from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, Request, WorkerSetup
+from envs.workers.child_endings import wait_for_killed
 
 SETTLE_S = 0.5
 """Seconds for the peers of a lost worker to fail as well, and for its exit code to arrive."""
@@ -104,7 +105,7 @@ class ProcessWorkerGroup:
         for process in self._processes:
             process.kill()
         for process in self._processes:
-            process.wait()
+            wait_for_killed(process)
         self._threads.shutdown(wait=True)  # their connections have ended with the processes
         for connection in self._connections:
             connection.close()

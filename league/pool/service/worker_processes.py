@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from envs.workers.process import ending
+from envs.workers.child_endings import ending
 from league.child_process import end_process
 from league.pool.service.client import PoolServiceError
 
@@ -24,6 +24,8 @@ class WorkerProcesses:
 
     Args:
       command: of one process. count: how many. say: tells the user one sentence.
+    Raises:
+      PoolServiceError: on entering the context, a process cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, count: int, say: Callable[[str], object]) -> None:
@@ -50,7 +52,7 @@ class WorkerProcesses:
         """Replace the processes that have died. finished: batches of the pool that were counted so far.
 
         Raises:
-          PoolServiceError: they die again and again, and no batch is counted.
+          PoolServiceError: they die again and again, and no batch is counted; or none can be started.
         """
         if finished != self._finished:
             self._finished, self._deaths = finished, 0
@@ -67,7 +69,10 @@ class WorkerProcesses:
             self._processes[place] = self._started()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, start_new_session=True)
+        except OSError as error:  # no memory, or too many processes
+            raise PoolServiceError(f"a worker process cannot be started: {error.strerror}.") from error
 
     def _end(self) -> None:
         for process in self._processes:

@@ -202,3 +202,22 @@ def test_what_a_crash_left_in_the_inbox_is_removed_once_no_writer_can_be_at_it(p
     pool.tend()
     assert set(folder.inbox.iterdir()) == {new, hidden}
     assert names(pool) == []
+
+
+def test_what_a_crash_left_and_cannot_be_removed_is_said_once_and_stops_nobody(folder: PoolFolder) -> None:
+    def forbid(point: str) -> None:
+        if point == "remove.before_unlink":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    said: list[str] = []
+    clock = iter(range(0, 10_000, 10))
+    with open_pool(folder, clock=lambda: float(next(clock)), storage=Storage(hook=forbid), say=said.append) as pool:
+        left = folder.inbox / ".tmp-1-a"
+        left.write_bytes(b"half")
+        age(left)
+        snapshot_folder(folder.inbox / "b", 1)
+        pool.tend()
+        pool.tend()
+        assert left.exists() and names(pool) == ["b"]
+    assert [sentence for sentence in said if "left by a crash" in sentence] == said[:1]
+    assert "Permission denied" in said[0]

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from league.pool.service import worker_processes
+from league.pool.core.state import BATCHES, DRAWS, LOSSES, WINS, to_plain
+from league.pool.folder import PoolFolder
+from league.pool.journaled_pool import read_pool, verified_pool
+from league.pool.service import run_command, worker_processes
 from league.pool.service.client import PoolServiceError
 from league.pool.service.worker_processes import MAX_DEATHS, WorkerProcesses
+from tests.league.commands import league, spawn, wait_until
 
 SLEEPING = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = """
@@ -22,6 +26,14 @@ pathlib.Path(sys.argv[1]).touch()
 time.sleep(60)
 """
 FAILING = [sys.executable, "-c", "raise SystemExit(3)"]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> PoolFolder:
+    folder = PoolFolder(tmp_path / "pool")
+    assert league("pool", "init", folder.path, "--game", "tic_tac_toe").code == 0
+    assert league("pool", "add", folder.path, "bot:tactical", "bot:mcts:5").code == 0
+    return folder
 
 
 def pids(workers: WorkerProcesses) -> list[int]:
@@ -63,6 +75,14 @@ def test_processes_that_die_again_and_again_are_an_error_unless_batches_are_coun
             workers.look(finished)
 
 
+def test_a_process_that_cannot_be_started_is_an_error_of_one_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(PoolServiceError, match="cannot be started: No such file"),
+        WorkerProcesses([str(tmp_path / "missing")], count=1, say=lambda _: None),
+    ):
+        pass
+
+
 def test_a_process_that_does_not_leave_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "END_S", 0.3)
     ready = tmp_path / "ready"
@@ -73,3 +93,47 @@ def test_a_process_that_does_not_leave_is_killed(tmp_path: Path, monkeypatch: py
             assert time.monotonic() < until, "it did not start"
             time.sleep(0.01)
     assert process.returncode == -signal.SIGKILL
+
+
+def test_a_run_whose_worker_is_killed_plays_on_and_counts_every_batch_once(pool: PoolFolder) -> None:
+    first: set[str] = set()
+
+    def workers() -> set[str]:
+        return {lease.worker for lease in read_pool(pool).leases.values()}
+
+    def both_play() -> bool:
+        first.update(workers())
+        return len(first) == 2
+
+    run = spawn("pool", "run", pool.path, "--jobs", 2)
+    try:
+        wait_until(both_play, "a batch of each worker")
+        os.kill(int(min(first).rpartition(":")[2]), signal.SIGKILL)
+        wait_until(lambda: bool(workers() - first), "a batch of the new worker")
+        before = read_pool(pool).finished
+        wait_until(lambda: read_pool(pool).finished > before, "another counted batch")
+        run.terminate()
+        _, said = run.communicate(timeout=60.0)
+    finally:
+        run.kill()
+        run.wait(20.0)
+    assert run.returncode == 0 and said.count("A worker process has ended (SIGKILL); another takes its place.") == 1
+    state = read_pool(pool)
+    assert state.finished + state.expired + state.failed + len(state.leases) == state.next_lease_id - 1
+    assert state.failed == 0 and sum(state.totals.values[:, BATCHES]) == state.finished
+    assert sum(state.games.values) == 2 * sum(state.totals.values[:, [WINS, DRAWS, LOSSES]].sum(axis=1))
+    assert to_plain(verified_pool(pool)) == to_plain(state)
+
+
+def test_a_run_whose_workers_all_die_at_once_ends_with_a_sentence(
+    pool: PoolFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\nexit 3\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(failing))
+    monkeypatch.setattr(run_command, "TEND_S", 0.05)
+    ran = league("pool", "run", pool.path, "--jobs", 2, "--for", 60)
+    assert ran.code == 2 and "Traceback" not in ran.err
+    assert ran.err.count("has ended (exit code 3); another takes its place") == 2 * MAX_DEATHS
+    assert "league: worker processes end again and again, the last with exit code 3" in ran.err
