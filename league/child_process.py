@@ -1,4 +1,4 @@
-"""Child processes: bound to the life of their parent, and ended with all that they started."""
+"""Child processes: bound to the life of their parent, run to their end, or ended with all that they started."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 from envs.workers.child_endings import wait_for_killed
 
@@ -34,3 +35,29 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
+
+
+def run_within(
+    command: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program that reads nothing to its end; returns what it wrote.
+
+    `subprocess.run` has a deadline too, but waits without one for the program that it kills.
+
+    Args:
+      env: its environment; None for that of this process.
+    Raises:
+      subprocess.TimeoutExpired: it took longer, and was killed. OSError: it cannot be started.
+    """
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    )
+    assert process.stdout is not None and process.stderr is not None
+    with process.stdout, process.stderr:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                wait_for_killed(process)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from envs.workers.child_endings import wait_for_killed
 from league.core.state.events import EVENTS
 from league.errors import StorageError
 from league.runtime.processor_time import cpu_seconds
@@ -135,7 +136,7 @@ class Command:
         """SIGKILL to the command alone; what is below it is the reaper's business."""
         assert self._process is not None, "not started"
         self._process.kill()
-        self._process.wait()
+        wait_for_killed(self._process)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the command alone."""

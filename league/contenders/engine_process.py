@@ -9,11 +9,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from envs.workers.child_endings import wait_for_killed
 from league.child_process import end_group, end_with_parent
 from league.contenders.engine import EngineFailed
 
 MAX_ANSWER_BYTES = 1 << 20
-LEAVE_S = 1.0
 
 
 class LineProcess:
@@ -80,4 +80,4 @@ class LineProcess:
                 pipe.close()
         if self._process.returncode is None:
             end_group(self._process.pid)
-            self._process.wait(LEAVE_S)
+            wait_for_killed(self._process)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+from envs.workers.child_endings import wait_for_killed
 from league.child_process import end_with_parent
 from league.store.run_folder import RunFolder
 
@@ -40,4 +41,4 @@ def page_process(folder: RunFolder, *, say: Callable[[str], object]) -> Iterator
             process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(STOP_S)
+            wait_for_killed(process)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, Policy
-from envs.failures import FaultTolerant
+from envs.failures import FaultTolerant, GameFailure
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
@@ -56,6 +56,7 @@ class _Batch:
       failed: [G] position among the seats' distinct policies of who failed in the game, -1 for nobody.
       lost: bool [G], games that the env failed in.
       history: of the games; None where none is kept.
+      failures: of the games, also of those that had ended before.
     """
 
     returns: NDArray[np.float32]
@@ -63,6 +64,7 @@ class _Batch:
     failed: NDArray[np.int64]
     lost: NDArray[np.bool_]
     history: MoveHistory | None
+    failures: tuple[GameFailure, ...]
 
 
 def play_match(
@@ -80,7 +82,7 @@ def play_match(
     """Play `games` games between contenders who take each team in turn.
 
     Games r * G + i of all rotations r form a group: the same seed of the env, the same random opening. A game that the
-    env fails in costs its group, which is logged, unless the games are recorded.
+    env fails in costs its group, which is logged, and is left out of the recording.
 
     Args:
       policies: one per team; where there are fewer, the last one takes the remaining teams. So home and away are
@@ -106,7 +108,7 @@ def play_match(
     groups, parts = games // teams, []
     play = functools.partial(_play, opening_plies=opening_plies, still=still, keep=on_game is not None)
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
-        env = _made(env_config, num_envs=min(MAX_BATCH, groups - start), outlives=recording is None)
+        env = _made(env_config, num_envs=min(MAX_BATCH, groups - start))
         try:
             rotations = []
             for rotation in range(teams):
@@ -114,7 +116,7 @@ def play_match(
                 recorder = None if recording is None else Recorder(env_config, env)
                 batch = play(env, holders, seeds=(seed, wave, rotation), recorder=recorder)
                 if recording is not None and recorder is not None:
-                    _record(recording, recorder, rotation)
+                    _record(recording, recorder, rotation, batch)
                 rotations.append((holders, batch))
                 if progress is not None:
                     progress(env.num_envs)
@@ -127,10 +129,10 @@ def play_match(
     return merged(parts)
 
 
-def _made(env_config: EnvConfig, *, num_envs: int, outlives: bool) -> BatchedEnv:
-    """The games of a wave. outlives: a game that fails is lost alone, where the env can do that."""
+def _made(env_config: EnvConfig, *, num_envs: int) -> BatchedEnv:
+    """The games of a wave. A game that fails is lost alone, where the env can do that."""
     env = make(env_config, num_envs=num_envs)
-    if outlives and isinstance(env, FaultTolerant):
+    if isinstance(env, FaultTolerant):
         env.tolerate_failures()
     return env
 
@@ -143,11 +145,18 @@ def _check(env_config: EnvConfig, contenders: int, *, teams: int, games: int) ->
         raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
 
 
-def _record(recording: Recording, recorder: Recorder, rotation: int) -> None:
-    """Hand over the games of one rotation, with their seats named as `seat_holders` fills them."""
+def _record(recording: Recording, recorder: Recorder, rotation: int, batch: _Batch) -> None:
+    """Hand over the games of one rotation, with their seats named as `seat_holders` fills them.
+
+    A game in which the env fails after its end counts, but it is left out too: what it fails in would be played again.
+    """
+    failed = {*np.flatnonzero(batch.lost).tolist(), *(failure.game for failure in batch.failures)}
+    if len(failed) == recorder.num_envs:
+        return
     teams = recorder.spec.num_teams
     named = [*recording.contenders, *[recording.contenders[-1]] * (teams - len(recording.contenders))]
-    recording.take(recorder.replay(seat_holders(recorder.spec, named, rotation), tags=recording.tags))
+    holders = seat_holders(recorder.spec, named, rotation)
+    recording.take(recorder.replay(holders, tags=recording.tags, failed=failed))
 
 
 def _scored(spec: EnvSpec, policies: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
@@ -170,8 +179,9 @@ def _note_lost(env: BatchedEnv, rotations: Sequence[_Batch]) -> None:
       EnvError: in all of them.
     """
     groups = int(np.any([batch.lost for batch in rotations], axis=0).sum())
-    if groups and isinstance(env, FaultTolerant):
-        reason = next((failure.text() for failure in env.take_failures()), "it did not say why")
+    if groups:
+        told = (failure.text() for batch in rotations for failure in batch.failures)
+        reason = next(told, "it did not say why")
         if groups == env.num_envs:
             raise EnvError(f"every game of a match failed: {reason}")
         of = f"{groups} of {env.num_envs} " + ("groups of games" if len(rotations) > 1 else "games")
@@ -308,7 +318,8 @@ def _play(
         returns[over] = turn.returns[over]
         alive &= ~over & ~lost
         if not alive.any():
-            return _Batch(returns, steps, seats.failed, lost, history)
+            failures = env.take_failures() if isinstance(env, FaultTolerant) else ()
+            return _Batch(returns, steps, seats.failed, lost, history, failures)
     raise EnvError(
         f"{env.spec.env_id}: {int(alive.sum())} of {env.num_envs} games have not ended after"
         f" {env.spec.max_turns or MAX_TURNS} turns; give the game a limit of turns"

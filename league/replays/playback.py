@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.failures import MAX_STRIKES, FailureCount, FaultTolerant
 from envs.plugins import admit
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.rendering.drawing import svg_of
@@ -73,6 +74,7 @@ def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
                 f"{config.id} is another game here than the one recorded (seats, observations or actions differ): the "
                 f"replay was written by league {replay.league}."
             )
+        _leave_out_failed(replay, env)
         yield from _steps(replay, env)
 
 
@@ -117,8 +119,35 @@ def frames_of(replay: Replay, game: int = 0, *, trust: bool = False, seat: int |
     return frames
 
 
+def _leave_out_failed(replay: Replay, env: BatchedEnv) -> None:
+    """Quarantine the games that are left out, since they may fail here too.
+
+    Raises:
+      ReplayError: the env cannot do that.
+    """
+    left_out = [number for number, game in enumerate(replay.games) if game.is_left_out]
+    if not left_out:
+        return
+    if not isinstance(env, FaultTolerant):
+        raise ReplayError(
+            f"game {left_out[0]} of the replay failed as it was recorded, and {replay.env.id} cannot play the others"
+            " without it."
+        )
+    strikes = np.zeros(len(replay.games), np.int64)
+    strikes[left_out] = MAX_STRIKES
+    env.tolerate_failures(FailureCount(len(replay.games), strikes=strikes.data, may_lose_all=True))
+
+
+def _refuse_failures(env: BatchedEnv) -> None:
+    """Raises ReplayMismatch if a game has failed that did not fail as it was recorded."""
+    failures = env.take_failures() if isinstance(env, FaultTolerant) else ()
+    if failures:
+        raise ReplayMismatch(f"the game takes another course here: {failures[0].text()}.")
+
+
 def _steps(replay: Replay, env: BatchedEnv) -> Iterator[Step]:
     turn = env.reset(replay.seed)
+    _refuse_failures(env)
     yield Step(0, env, turn, None)
     for number, actions in enumerate(replay.step_actions(), start=1):
         if len(actions) != len(turn.env_index):
@@ -130,6 +159,7 @@ def _steps(replay: Replay, env: BatchedEnv) -> Iterator[Step]:
             turn = env.step(actions)
         except EnvError as error:
             raise ReplayMismatch(f"the game takes another course here: step {number} is refused ({error}).") from error
+        _refuse_failures(env)
         _compare(replay, number, turn)
         yield Step(number, env, turn, actions)
 

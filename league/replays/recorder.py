@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, compress
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,8 @@ class Recorder:
         self._seed = 0
         self._opening: int | None = None
         self._steps: list[NDArray[np.generic]] = []
+        self._acting = np.zeros(0, np.int64)  # the game of each slot of the present turn
+        self._games_of_steps: list[NDArray[np.int64]] = []
         self._decisions: list[Decision | None] = []
         self._starts = [0] * env.num_envs
         self._games: list[GameOutcome | None] = [None] * env.num_envs
@@ -46,8 +50,10 @@ class Recorder:
     def reset(self, seed: int) -> Turn:
         """Reset the env, and forget the games so far."""
         self._seed, self._opening, self._steps, self._decisions = seed, None, [], []
-        self._starts, self._games = [0] * self.num_envs, [None] * self.num_envs
-        return self._env.reset(seed)
+        self._starts, self._games, self._games_of_steps = [0] * self.num_envs, [None] * self.num_envs, []
+        turn = self._env.reset(seed)
+        self._acting = turn.env_index.copy()
+        return turn
 
     def opened(self) -> None:
         """The steps so far were the opening, chosen by nobody."""
@@ -62,6 +68,8 @@ class Recorder:
         taken = np.array(actions, copy=True)
         turn = self._env.step(actions)
         self._steps.append(taken)
+        self._games_of_steps.append(self._acting)
+        self._acting = turn.env_index.copy()
         self._decisions += decisions
         for game in np.flatnonzero(turn.ended).tolist():
             if self._opening is None:
@@ -76,23 +84,31 @@ class Recorder:
         """Close the env."""
         self._env.close()
 
-    def replay(self, seats: Sequence[SeatHolder], *, tags: Mapping[str, str] | None = None) -> Replay:
-        """The record; a game that has not ended was given up."""
+    def replay(
+        self, seats: Sequence[SeatHolder], *, tags: Mapping[str, str] | None = None, failed: Collection[int] = ()
+    ) -> Replay:
+        """The record; a game that has not ended was given up. failed: games that are left out of it."""
         nothing = GameOutcome(len(self._steps), (0.0,) * self.spec.num_seats, aborted=True)
-        games = tuple(nothing if game is None else game for game in self._games)
-        dtype, shape, actions = packed_actions(self._steps, self.spec.actions)
-        any_decision = any(decision is not None for decision in self._decisions)
+        games = [nothing if game is None else game for game in self._games]
+        is_kept = np.ones(self.num_envs, np.bool_)
+        for game in failed:
+            games[game], is_kept[game] = msgspec.structs.replace(nothing, steps=0), False
+        kept = [is_kept[acting] for acting in self._games_of_steps]
+        steps = [step[slots] for step, slots in zip(self._steps, kept, strict=True)]
+        decisions = tuple(compress(self._decisions, chain.from_iterable(slots.tolist() for slots in kept)))
+        dtype, shape, actions = packed_actions(steps, self.spec.actions)
+        any_decision = any(decision is not None for decision in decisions)
         return Replay(
             env=recorded_env(self._config, self.spec),
             seed=self._seed,
             seats=tuple(seats),
-            games=games,
-            slots=tuple(len(step) for step in self._steps),
+            games=tuple(games),
+            slots=tuple(len(step) for step in steps),
             action_dtype=dtype,
             action_shape=shape,
             actions=actions,
             opening=self._opening or 0,
-            decisions=tuple(self._decisions) if any_decision else (),
+            decisions=decisions if any_decision else (),
             tags=dict(tags or {}),
         )
 

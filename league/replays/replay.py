@@ -69,7 +69,7 @@ class GameOutcome(msgspec.Struct, frozen=True):
     """The end of one game.
 
     Fields:
-      steps: of the env until then, those of the opening included.
+      steps: of the env until then, those of the opening included; 0 of a game that is left out.
       returns: [S] undiscounted.
       truncated: it was cut off instead of ended by the rules.
       aborted: it was given up and has no end; `steps` and `returns` say nothing.
@@ -81,6 +81,11 @@ class GameOutcome(msgspec.Struct, frozen=True):
     truncated: bool = False
     start: int = 0
     aborted: bool = False
+
+    @property
+    def is_left_out(self) -> bool:
+        """True if the env failed in the game, so that none of its slots is in the record."""
+        return self.aborted and self.steps == 0
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -98,7 +103,7 @@ class Replay(msgspec.Struct, frozen=True):
       seed: of `BatchedEnv.reset`.
       seats: [S] who held each seat, in all of the games.
       games: [G] how each game ended. Its env has restarted since, and its later steps are not part of it.
-      slots: K of each step.
+      slots: K of each step, without those of games that are left out.
       action_dtype: numpy name. action_shape: of one action, () for a number.
       actions: of all steps, little-endian, C order.
       opening: steps at the start that were drawn at random and that no policy chose.
@@ -152,7 +157,7 @@ def check_replay(replay: Replay) -> None:
             "a game has not one return for each seat",
         ),
         (
-            any(not 0 <= game.start < game.steps <= len(replay.slots) for game in replay.games),
+            any(not (game.is_left_out or 0 <= game.start < game.steps <= len(replay.slots)) for game in replay.games),
             "a game begins or ends outside of the steps that were recorded",
         ),
     )

@@ -112,10 +112,8 @@ def resume(
     """
     folder = RunFolder.open(path)
     with folder.lock:
-        status = folder.read_status()
-        at_least = 0 if status is None else status.journal_seq
         league = JournaledLeague.open(
-            folder.journal_path, at_least_seq=at_least, wall_time=time.time, storage=folder.storage
+            folder.journal_path, at_least_seq=folder.durable_seq(), wall_time=time.time, storage=folder.storage
         )
         if trust:
             _trust_run(folder, league)

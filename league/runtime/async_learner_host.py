@@ -195,7 +195,9 @@ class AsyncLearnerHost:
             self._closed = True
             self._changed.notify_all()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(self._request_deadline_s)
+        if self._thread.is_alive():
+            logger.warning("the learners have not ended after %g s; nobody waits for them", self._request_deadline_s)
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Have the learners' thread do it. Raises TimeoutError where it is late; what is not begun then is not done."""

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ import msgspec
 from league.errors import MissingRun, RunExists, StorageError
 from league.store.lock import Holder, RunLock, is_holding, is_of_this_host
 from league.store.storage import Storage, checked_name
+
+logger = logging.getLogger(__name__)
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_STATUS_BYTES = 1 << 20
@@ -230,25 +233,37 @@ class RunFolder:
         self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
 
     def read_status(self) -> RunStatus | None:
-        """The last heartbeat; None before the first one, and where a power cut left a file without content.
+        """The last heartbeat; None before the first one, and where a power cut left an empty or torn file.
 
         Heartbeats are not flushed to the disk. The journal is, and needs none of them.
 
         Raises:
-          StorageError: the file is not a status.
+          StorageError: the file cannot be read, or holds something else, such as the status of another version.
         """
         try:
             payload = self.storage.read_bytes(self.status_path, max_bytes=MAX_STATUS_BYTES)
         except FileNotFoundError:
             return None
-        if not payload.strip(b"\0"):
-            return None
         try:
             return msgspec.json.decode(payload, type=RunStatus)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except msgspec.ValidationError as error:
             raise StorageError(
                 f"{self.status_path} is not a status file ({error}): remove it, the next heartbeat writes a new one."
             ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def durable_seq(self) -> int:
+        """Events that the last heartbeat saw durable; 0, with a line in the log, where it cannot be read.
+
+        The journal has a mark of its own that shows a lost end.
+        """
+        try:
+            status = self.read_status()
+        except StorageError as error:
+            logger.warning("the journal is read without the heartbeat: %s", error)
+            return 0
+        return 0 if status is None else status.journal_seq
 
     def is_live(self, status: RunStatus, *, wall_time: Callable[[], float] = time.time) -> bool:
         """True while the daemon that wrote the status is still working on the run.

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ from tests.league.commands import ROOT, Ran, league, spawn, wait_for_play, wait_
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, state_of, tiny, write_config
 
 LONG = ("--for", "300s")
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "zeros": lambda content: bytes(len(content)),
+    "half": lambda content: content[: len(content) // 2],
+    "garbage": lambda content: b"\xa7" * 300,
+    "another kind": lambda content: b'{"some": "thing"}',
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +40,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copy_of(run: Path, folder: Path) -> Path:
     shutil.copytree(run, folder / "copy")
     return folder / "copy"
+
+
+def is_kept_durably(path: Path) -> bool:
+    """True of the files that the others can be made from: the journal, the configuration, and weights."""
+    return path.parts[0] in ("journal.db", "config.yaml", "snapshots", "checkpoints")
 
 
 def is_one_sentence(ran: Ran, *words: str) -> bool:
@@ -172,11 +185,16 @@ def test_a_run_whose_snapshots_are_all_corrupt_continues_from_its_checkpoints_an
     assert re.search(r"Snapshot main-0-s\d+ is set aside, the league continues without it: .* is corrupt", text), text
 
 
-def test_a_run_whose_heartbeat_a_power_cut_emptied_continues(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_run_whose_derived_files_a_power_cut_spoilt_continues(damage: str, made: Path, tmp_path: Path) -> None:
     run = copy_of(made, tmp_path)
-    (run / "status.json").write_bytes(bytes(512))
-    assert league("status", run).code == 0
+    derived = [path for path in run.rglob("*") if path.is_file() and not is_kept_durably(path.relative_to(run))]
+    assert {path.name for path in derived} >= {"status.json", "clock.json", "hosts.safetensors", "journal.mark"}
+    for path in derived:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert league("status", run).code == (2 if damage == "another kind" else 0)
     assert league("resume", run, "--env-steps", "400").code == 0
+    assert league("verify", run).code == 0
 
 
 def test_a_player_of_which_nothing_can_be_read_is_one_sentence(made: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Shape letters: B rows of a batch, M microbatches.
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -25,7 +26,10 @@ BATCHES_DEEP = 2
 """Batches in the ring: one being learnt from and one being filled."""
 GPU_DECODERS = 8
 """Decoding threads beside a GPU: four did not keep one fed. On a CPU the cores have other work."""
+END_S = 10.0
+"""Longest wait for the decoding threads at the end; each has one chunk in hand at most."""
 
+logger = logging.getLogger(__name__)
 
 ChunkT = TypeVar("ChunkT")
 
@@ -120,9 +124,12 @@ class Feeder(Generic[ChunkT]):
             self._changed.notify_all()
         for _ in self._threads:
             self._chunks.put(None)
+        deadline = time.monotonic() + END_S
         for thread in self._threads:
             if thread.is_alive():
-                thread.join()
+                thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                logger.warning("thread %s has not ended after %g s; nobody waits for it", thread.name, END_S)
 
     @property
     def capacity(self) -> int:

@@ -7,6 +7,7 @@ A worker group is the transport between an updater and its workers. This one sta
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -106,7 +107,9 @@ class ProcessWorkerGroup:
             process.kill()
         for process in self._processes:
             wait_for_killed(process)
-        self._threads.shutdown(wait=True)  # their connections have ended with the processes
+        for connection in self._connections:
+            _end_traffic(connection)
+        self._threads.shutdown(wait=True)  # nothing blocks them any more
         for connection in self._connections:
             connection.close()
         for lifeline in self._lifelines:
@@ -156,6 +159,12 @@ class ProcessWorkerGroup:
             return self._processes[rank].wait(timeout=SETTLE_S)
         except subprocess.TimeoutExpired:
             return "unknown"
+
+
+def _end_traffic(connection: Connection) -> None:
+    """Let calls on a connection end, also where the process at its other end is killed and not gone."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def _environment() -> dict[str, str]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from league.child_process import run_within
 from league.errors import LeagueError
 
 LONGEST_S = 1_800.0
@@ -19,7 +20,7 @@ def report_json(path: Path, command: str) -> bytes:
     """
     arguments = [sys.executable, "-m", "league", command, str(path), "--json"]
     try:
-        done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=LONGEST_S, check=False)
+        done = run_within(arguments, timeout_s=LONGEST_S)
     except subprocess.TimeoutExpired as error:
         raise LeagueError(f"`league {command} {path}` takes more than {LONGEST_S:g} s.") from error
     if done.returncode:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from league.child_process import run_within
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.on_ray import idle_agent, worker_request
@@ -260,18 +261,15 @@ def demands_token(address: str) -> bool:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     program = ASK_AS_CLIENT if address.startswith(CLIENT) else ASK_WITHOUT_TOKEN
     try:
-        asked = subprocess.run(
+        asked = run_within(
             [sys.executable, "-c", program, address.removeprefix(CLIENT)],
+            timeout_s=ASK_DEADLINE_S,
             env={**environment, "RAY_AUTH_MODE": "disabled"},
-            capture_output=True,
-            text=True,
-            timeout=ASK_DEADLINE_S,
-            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise RayUnreachable(address, f"no answer within {ASK_DEADLINE_S:g} s") from error
     if asked.returncode not in (0, REFUSED):
-        raise RayUnreachable(address, last_line(asked.stderr) or "it gave no answer")
+        raise RayUnreachable(address, last_line(asked.stderr.decode(errors="replace")) or "it gave no answer")
     return asked.returncode == REFUSED
 
 

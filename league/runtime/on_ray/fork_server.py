@@ -24,6 +24,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from envs.workers.child_endings import wait_for_killed
 from league.child_process import end_with_parent
 from league.runtime.on_ray.worker_request import ADDRESS, LENGTH_BYTES, RAYLET
 
@@ -82,8 +83,10 @@ class ForkServer:
         if self._listener is not None:
             self._listener.close()
         if self._process is not None:
-            with self._process as process:
-                process.kill()
+            self._process.kill()
+            wait_for_killed(self._process)
+            assert self._process.stdin is not None
+            self._process.stdin.close()
             self._process = None
 
 

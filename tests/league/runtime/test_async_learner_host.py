@@ -86,6 +86,20 @@ def test_orders_are_carried_out_while_a_batch_is_incomplete() -> None:
     host.close()
 
 
+def test_closing_waits_for_learners_within_a_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    host = started(SETUP)
+    host._request_deadline_s = 0.05
+    hold = threading.Event()
+    with pytest.raises(TimeoutError):
+        host._request(lambda: hold.wait(DEADLINE_S))
+    host.close()
+    assert "the learners have not ended after 0.05 s" in caplog.text
+    hold.set()
+    host._request_deadline_s = DEADLINE_S
+    host.close()
+    assert len(caplog.messages) == 1
+
+
 def test_a_batch_begun_too_early_is_begun_again_and_not_lost() -> None:
     setup = dataclasses.replace(SETUP, learner=dataclasses.replace(SETUP.learner, microbatches=4))
     hasty, patient = started(setup, patience_s=0.001), started(setup)

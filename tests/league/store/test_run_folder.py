@@ -153,19 +153,26 @@ def test_the_heartbeat_reads_back_as_written(tmp_path: Path) -> None:
     assert run.is_live(status)
 
 
-def test_a_spoilt_heartbeat_is_named(tmp_path: Path) -> None:
+def test_a_heartbeat_of_another_kind_is_named_and_counts_no_events(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run = RunFolder.create(tmp_path / "a", config_yaml="")
-    run.status_path.write_bytes(b'{"daemon":')
+    run.status_path.write_bytes(b'{"daemon": 1}')
     with pytest.raises(StorageError, match="not a status file"):
         run.read_status()
+    assert run.durable_seq() == 0
+    assert "the journal is read without the heartbeat" in caplog.text
 
 
-@pytest.mark.parametrize("left", [b"", bytes(4096)])
-def test_a_heartbeat_that_a_power_cut_emptied_is_none(left: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [b"", bytes(4096), b'{"daemon":{"pid":17', b"\xff\xfe\x00\x81"])
+def test_a_heartbeat_that_a_power_cut_emptied_or_tore_is_none(left: bytes, tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "a", config_yaml="")
-    run.write_status(status_of(this_process()))
+    status = status_of(this_process())
+    run.write_status(status)
+    assert run.durable_seq() == status.journal_seq
     run.status_path.write_bytes(left)
     assert run.read_status() is None
+    assert run.durable_seq() == 0
 
 
 def test_a_dead_or_stopped_daemon_is_not_live(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_damaged_run_has_a_bundle_that_names_what_is_missing(run: Path, tmp_pa
     copy.mkdir()
     (copy / "config.yaml").write_bytes(b"\xff\xfe")
     (copy / "journal.db").write_bytes(b"no journal" * 500)
-    (copy / "status.json").write_text("{")
+    (copy / "status.json").write_text("{}")
     made = bundle_run(copy, tmp_path / "b.tar.gz", now=NOW)
     parts = parts_of(tmp_path / "b.tar.gz")
     assert {problem.partition(":")[0] for problem in made.problems} >= {"events.jsonl", "status.json", "config.yaml"}

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agents.learner.build import build_learner
+from agents.learner.data import feeder as feeder_module
 from agents.learner.data.batch import batch_from
 from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
@@ -215,6 +216,28 @@ def test_closing_wakes_a_waiting_learner(feeder) -> None:
     feeder.close()
     waiting.join(timeout=DEADLINE_S)
     assert raised
+
+
+def test_closing_waits_for_a_decoding_thread_within_a_deadline(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(feeder_module, "END_S", 0.05)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(chunk: bytes) -> Unrolls:
+        begun.set()
+        go_on.wait(DEADLINE_S)
+        raise ValueError("late")
+
+    feeder = Feeder(UNROLLS, small_config(), decode=slow)
+    feeder.start()
+    feeder.push(b"", num_rows=1)
+    assert begun.wait(DEADLINE_S)
+    feeder.close()
+    assert "feeder-0 has not ended after 0.05 s" in caplog.text
+    go_on.set()
+    feeder.close()
+    assert len(caplog.messages) == 1
 
 
 def test_idle_fraction_is_the_time_waited_by_the_time_passed() -> None:

@@ -8,20 +8,23 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 import torch
 
 from agents.learner.build import build_learner, build_updater
-from agents.learner.errors import GradientCheckError
+from agents.learner.errors import GradientCheckError, StageHungError
 from agents.learner.learner import Learner
-from agents.learner.workers.worker import NetworkPlan, WorkerSetup
+from agents.learner.workers.worker import NetworkPlan, Save, WorkerSetup
 from agents.learner.workers.worker_group import ProcessWorkerGroup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.protocol import EnvSpec
+from envs.workers import child_endings
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COMMANDS,
@@ -126,6 +129,39 @@ def test_worker_ends_with_its_parent_whatever_it_is_doing() -> None:
     lifeline.close()
     assert process.wait(timeout=60.0) == 1
     ours.close()
+
+
+def test_a_worker_that_is_killed_and_does_not_end_leaves_no_call_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    killed: list[subprocess.Popen[bytes]] = []
+    really_kill = subprocess.Popen.kill
+
+    def start_silent(group: ProcessWorkerGroup, setup: WorkerSetup) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+            group._processes.append(subprocess.Popen(command, pass_fds=(theirs.fileno(),)))
+        group._connections.append(Connection(ours.detach()))
+
+    def kill_in_vain(process: subprocess.Popen[bytes]) -> None:
+        killed.append(process)
+
+    monkeypatch.setattr(ProcessWorkerGroup, "_start", start_silent)
+    monkeypatch.setattr(subprocess.Popen, "kill", kill_in_vain)
+    monkeypatch.setattr(child_endings, "KILLED_S", 0.05)
+    plan = NetworkPlan(BOARD_GAME, MLP, seed=1)
+    group = ProcessWorkerGroup([WorkerSetup(plan, small_config(), 0, "float32", "cpu", (), "")])
+    with pytest.raises(StageHungError):
+        group.call([Save()], timeout_s=0.05)
+    ending = threading.Thread(target=group.kill, daemon=True)
+    ending.start()
+    ending.join(timeout=60.0)
+    assert not ending.is_alive()
+    (process,) = killed
+    assert f"process {process.pid} was killed and is not gone" in caplog.text
+    really_kill(process)
+    process.wait()
 
 
 def test_lost_and_hung_workers_are_noticed_and_the_group_continues_from_the_last_good_state() -> None:
