@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_and_does_not_end_leaves_no_call_behind(
     def start_silent(group: ProcessWorkerGroup, setup: WorkerSetup) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+            command = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
             group._processes.append(subprocess.Popen(command, pass_fds=(theirs.fileno(),)))
         group._connections.append(Connection(ours.detach()))
 
@@ -156,7 +156,7 @@ def test_a_worker_that_is_killed_and_does_not_end_leaves_no_call_behind(
         group.call([Save()], timeout_s=0.05)
     ending = threading.Thread(target=group.kill, daemon=True)
     ending.start()
-    ending.join(timeout=60.0)
+    ending.join(timeout=20.0)
     assert not ending.is_alive()
     (process,) = killed
     assert f"process {process.pid} was killed and is not gone" in caplog.text
