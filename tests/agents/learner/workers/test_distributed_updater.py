@@ -157,11 +157,11 @@ def test_a_worker_that_is_killed_and_does_not_end_leaves_no_call_behind(
     ending = threading.Thread(target=group.kill, daemon=True)
     ending.start()
     ending.join(timeout=20.0)
-    assert not ending.is_alive()
-    (process,) = killed
-    assert f"process {process.pid} was killed and is not gone" in caplog.text
+    is_over, (process,) = not ending.is_alive(), killed
     really_kill(process)
     process.wait()
+    assert is_over
+    assert f"process {process.pid} was killed and is not gone" in caplog.text
 
 
 def test_lost_and_hung_workers_are_noticed_and_the_group_continues_from_the_last_good_state() -> None:
