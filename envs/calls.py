@@ -97,13 +97,11 @@ def step(env: BatchedEnv, actions: NDArray[np.generic]) -> Turn:
         return env.step(actions)
 
 
-def step_async(env: BatchedEnv, actions: NDArray[np.generic]) -> bool:
-    """Begins a step where the env can; returns False where it cannot. Records the call as `step` does."""
-    if not isinstance(env, AsyncEnv):
-        return False
+def step_async(env: BatchedEnv, actions: NDArray[np.generic]) -> None:
+    """Begins a step of an `AsyncEnv`. Records the call as `step` does."""
+    assert isinstance(env, AsyncEnv)
     with going_on(env.spec.env_id, "step", env):
         env.step_async(actions)
-    return True
 
 
 def step_wait(env: BatchedEnv) -> Turn:

@@ -10,7 +10,7 @@ nothing. Where other processes decide or step the games, an arena can be left wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,6 @@ class AssignmentLike(Protocol):
     def records(self) -> tuple[bool, ...]: ...
     @property
     def probability(self) -> float: ...
-
-
-class _Deciding(NamedTuple):
-    """Decisions of a turn, with the rows int64 [K] of its slots and the slots that are recorded."""
-
-    decisions: Decisions
-    rows: NDArray[np.int64]
-    recorded: NDArray[np.int64]
 
 
 class Arena:
@@ -72,6 +64,7 @@ class Arena:
     ) -> None:
         spec = env.spec
         self._env = env
+        self._is_async = isinstance(env, calls.AsyncEnv)
         if isinstance(env, FaultTolerant):
             env.tolerate_failures()
         self._seats = spec.num_seats
@@ -100,7 +93,8 @@ class Arena:
         self._steps_left = 0
         self._next: Callable[[], bool] = self._observe_turn
         self._is_waiting = False
-        self._deciding: _Deciding | None = None
+        self._rows = self._recorded = np.zeros(0, np.int64)  # of the turn's slots; those of them that are recorded
+        self._deciding: Decisions | None = None
         self._finished: list[Unrolls] = []
 
     @property
@@ -253,11 +247,11 @@ class Arena:
         """First part of a step: record what the turn shows. Each part returns True if others work on the next one."""
         turn = self._turn
         assert turn is not None
-        rows = turn.env_index * self._seats + turn.seat
-        recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
+        self._rows = turn.env_index * self._seats + turn.seat
+        self._recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
         # Before acting: the record needs the core state from before this observation.
-        if len(recorded):
-            self._finish(self._observe(turn, rows, recorded))
+        if len(self._recorded):
+            self._finish(self._observe(turn, self._rows, self._recorded))
         self._next = self._decide
         return False
 
@@ -265,22 +259,18 @@ class Arena:
         """Second part: have every slot decided."""
         turn = self._turn
         assert turn is not None
-        rows = turn.env_index * self._seats + turn.seat
-        recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
         holders = self._policy_of[turn.env_index, turn.seat]
-        decisions = self._turn_policies.begin(
-            self._act_inputs(turn, rows), holders, self._rng, num_sub_actions=self._unrolls.num_sub_actions
+        self._deciding = self._turn_policies.begin(
+            self._act_inputs(turn, self._rows), holders, self._rng, num_sub_actions=self._unrolls.num_sub_actions
         )
-        self._deciding = _Deciding(decisions, rows, recorded)
         self._next = self._move
-        return decisions.is_waited_for
+        return self._deciding.is_waited_for
 
     def _move(self) -> bool:
         """Third part: record the decisions, and step the games."""
-        turn, deciding = self._turn, self._deciding
-        assert turn is not None and deciding is not None
-        (decisions, rows, recorded), self._deciding = deciding, None
-        outputs, versions = decisions.take()
+        turn, rows, recorded = self._turn, self._rows, self._recorded
+        assert turn is not None and self._deciding is not None
+        outputs, versions = self._deciding.take()
         if self._core.shape[1]:
             self._core[rows, : outputs.core.shape[1]] = outputs.core
             self._core_given[rows] = False
@@ -297,14 +287,15 @@ class Arena:
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         actions = self._within_bounds(outputs.actions)
         self._next = self._arrive
-        if calls.step_async(self._env, actions):
-            return True
-        self._turn = calls.step(self._env, actions)
-        return False
+        if self._is_async:
+            calls.step_async(self._env, actions)
+        else:
+            self._turn = calls.step(self._env, actions)
+        return self._is_async
 
     def _arrive(self) -> bool:
         """Last part: take the next turn, with the episodes that ended in the step."""
-        turn = self._turn = calls.step_wait(self._env) if self._is_waiting else self._turn
+        turn = self._turn = calls.step_wait(self._env) if self._is_async else self._turn
         assert turn is not None
         self._next = self._observe_turn
         self._steps_left = max(self._steps_left - 1, 0)

@@ -28,7 +28,7 @@ from agents.nets.network import Network, build_network
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from benchmarks.report import Report
-from benchmarks.throughput.central_inference import DEADLINE_S, Case, new_network, serve, started, weights_of
+from benchmarks.throughput.central_inference import DEADLINE_S, Case, serve, started, weights_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
 from league.core.state.records import Assignment, Lease
@@ -107,9 +107,9 @@ def inference_host(actor: Actor) -> Iterator[str]:
 
 
 def plies_per_second(actor: Actor, *, num_splits: int, seconds: float) -> float:
-    """Env steps a second by the clock, and of the host's own processor time."""
+    """Env steps a second by the clock."""
     spec = spec_of(EnvConfig(actor.env))
-    weights = weights_of(new_network(Case(actor.network, actor.num_envs)) if actor.central else network_of(actor, spec))
+    learners = NoLearner(weights_of(build_network(spec, actor.network, seed=0)))
     assignment = Assignment((MAIN,) * spec.num_seats, (True,) * spec.num_seats, 1.0)
     with inference_host(actor) as name:
 
@@ -120,18 +120,12 @@ def plies_per_second(actor: Actor, *, num_splits: int, seconds: float) -> float:
         host = ActorHost(setup, name="actor-0", dtype=torch.float32, connect=connect if actor.central else None)
         lease = Lease(1, 1, "actor-0", MAIN, (assignment,), WARM_STEPS)
         with contextlib.closing(host):
-            learners = NoLearner(weights)
             host.play(lease, frozen={}, learners=learners)
             lease, plies, began = replace(lease, steps=STEPS), 0, time.perf_counter()
             while time.perf_counter() - began < seconds:
                 host.play(lease, frozen={}, learners=learners)
                 plies += STEPS * actor.num_envs
             return plies / (time.perf_counter() - began)
-
-
-def network_of(actor: Actor, spec: EnvSpec) -> Network:
-    """A fresh network."""
-    return build_network(spec, actor.network, seed=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -81,12 +81,8 @@ class ExternalEnv(ResumableGames):
         values: Sequence[Any] = chosen.tolist() if self.spec.actions.kind == "categorical" else list(chosen)
         envs, seats, forms = env_index.tolist(), seat_index.tolist(), self._outline.forms
         answers: dict[int, list[tuple[int, Any]]] = {}
-        if self.spec.num_seats == 1:
-            decode = forms[0].decode
-            answers = {game: [(0, decode(value))] for game, value in zip(envs, values, strict=True)}
-        else:
-            for game, seat, value in zip(envs, seats, values, strict=True):
-                answers.setdefault(game, []).append((seat, forms[seat].decode(value)))
+        for game, seat, value in zip(envs, seats, values, strict=True):
+            answers.setdefault(game, []).append((seat, forms[seat].decode(value)))
         builder.start()
         self._each(answers, lambda game: self._take_step(game, answers[game]))
         return self._turn(lost=True)

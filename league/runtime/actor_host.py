@@ -138,8 +138,10 @@ class ActorHost:
         arrays: Arrays = {}
         assignments: dict[str, tuple[Assignment, ...]] = {}
         for key, arena in self._arenas.items():
-            saved = arena.save() if isinstance(arena, Arena) else None
-            if saved is None or not isinstance(arena, Arena):
+            if isinstance(arena, SplitArena):
+                return None
+            saved = arena.save()
+            if saved is None:
                 return None
             arrays.update({f"{key}/{name}": array for name, array in saved.items()})
             assignments[key] = tuple(
