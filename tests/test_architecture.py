@@ -8,10 +8,8 @@ import graphlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("envs", "agents", "league")
@@ -121,7 +119,26 @@ def imports(path: Path) -> Iterator[str]:
             yield ".".join([*start, *([node.module] if node.module else [])])
 
 
-every_file = pytest.mark.parametrize("path", sources(), ids=name_of)
+def each_of(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Turn a check of one file into one test of all `paths`, which reports every file that fails."""
+
+    def decorate(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            found = []
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    found.append(str(error))
+            assert not found, "\n".join(found)
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
+
+
+every_file = each_of(sources())
 
 
 @every_file
@@ -142,9 +159,7 @@ def test_each_package_is_imported_in_its_home_alone(path: Path) -> None:
         assert name_of(path).startswith(HOMES[top]), f"{name_of(path)} imports {top}, whose home is {HOMES[top]}"
 
 
-@pytest.mark.parametrize(
-    "path", [*sources("league/core"), *(ROOT / f"{name.replace('.', '/')}.py" for name in PURE)], ids=name_of
-)
+@each_of([*sources("league/core"), *(ROOT / f"{name.replace('.', '/')}.py" for name in PURE)])
 def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> None:
     for name in imports(path):
         top = name.partition(".")[0]

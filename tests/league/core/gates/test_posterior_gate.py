@@ -58,7 +58,7 @@ def test_over_many_looks_a_single_unbeaten_opponent_gets_past_it_as_rarely_as_pr
         resisted(1, 0.65),
         GateConfig(test={"win_rate": 0.6501, "margin": 0.0001}, min_steps=0),
         Course(300, 5),
-        runs=300,
+        runs=200,
     )
     assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 200)
 
