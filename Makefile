@@ -2,8 +2,9 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
-# Python compiles the modules that are used as it first imports them, which is a small part of all.
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Tests start hundreds of processes: none of them should compile what another one has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check docs bench format clean
 
