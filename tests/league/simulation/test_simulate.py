@@ -196,7 +196,7 @@ def test_tuning_finds_values_with_which_learners_learn_faster() -> None:
     settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {pbt}").league
     pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
     rates: list[float] = []
-    for seed in range(2):
+    for seed in range(3):
         simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=seed)
         simulation.run(3_600.0)
         rates += [_learning_rate(player.hyperparameters) for player in simulation.state.players.values()]

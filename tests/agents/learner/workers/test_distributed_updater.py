@@ -56,17 +56,15 @@ SPREADS = {
         MLP,
         {"replicas": 2, "stages": 2, "microbatches": 3, "algorithm": "ppo", "epochs": 2},
     ),
-    "two stages, appo with magnet and popart": (
+    "two stages, popart": (
         BOARD_GAME,
         dataclasses.replace(LSTM, value_output="popart"),
-        {
-            "stages": 2,
-            "microbatches": 2,
-            "algorithm": "appo",
-            "magnet_cost": 0.1,
-            "value_normalisation": "popart",
-            "value_rate": 0.2,
-        },
+        {"stages": 2, "microbatches": 2, "value_normalisation": "popart", "value_rate": 0.2},
+    ),
+    "two stages, appo with magnet": (
+        BOARD_GAME,
+        LSTM,
+        {"stages": 2, "microbatches": 2, "algorithm": "appo", "magnet_cost": 0.1},
     ),
 }
 
