@@ -60,6 +60,7 @@ HOMES = {
     "mlflow": ("league/trackers/mlflow_worker.py",),
     "tensorboard": ("league/trackers/tensorboard_sink.py",),
     "torch": ("agents/", "league/export/", "league/policies/", "league/runtime/", "league/serving/"),
+    "triton": ("agents/nets/kernels/triton_kernels.py",),
     "fastapi": ("league/control/", "league/page/"),
     "httpx": (
         "league/alerts/webhook_sink.py",

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import compute_dtype, orthogonal_dense
+from agents.nets.kernels import feed_forward, sets
+from agents.nets.kernels.dense import dense
 
 HIDDEN_FACTOR = 4
 """Hidden width of a feed-forward layer. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""
@@ -62,6 +64,20 @@ class Attention(nn.Module):
         output: Tensor = self.output(gathered.transpose(1, 2).reshape(asking.shape))
         return output
 
+    def within(self, features: Tensor, present: Tensor) -> Tensor:
+        """Attend from each place [N, S, W] to those that are present, bool [N, S].
+
+        A row of which no place is present has any output, but no NaN.
+        """
+        places, width = features.shape[1:]
+        if not sets.prefers_kernel(features, places=places, head_width=width // self.num_heads):
+            return self.forward(features, features, torch.where(present, 0.0, EXCLUDED)[:, None, None])
+        weight = torch.cat([self.query.weight, self.key_value.weight])
+        bias = torch.cat([self.query.bias, self.key_value.bias])
+        gathered, _ = sets.attend(dense(features, weight, bias), present.contiguous(), self.num_heads)
+        output: Tensor = self.output(gathered)
+        return output
+
     def _per_head(self, features: Tensor) -> Tensor:
         """[N, S, W] -> [N, H, S, W / H]."""
         return features.view(*features.shape[:2], self.num_heads, -1).transpose(1, 2)
@@ -77,7 +93,13 @@ class FeedForward(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[..., W] -> [..., W]."""
-        output: Tensor = self.second(self.first(features))
+        output: Tensor
+        if feed_forward.prefers_kernel(features, num_hidden=HIDDEN_FACTOR * features.shape[-1]):
+            output = feed_forward.feed_forward(
+                features, self.first.weight, self.first.bias, self.second.weight, self.second.bias
+            )
+        else:
+            output = self.second(self.first(features))
         return output
 
 
@@ -106,7 +128,14 @@ class TransformerLayer(nn.Module):
         """
         asking = self.attention_norm(features)
         asked = asking if memory is None else torch.cat([self.attention_norm(memory), asking], dim=1)
-        features = features + self.attention(asking, asked, scores)
+        return self._add(features, self.attention(asking, asked, scores))
+
+    def within(self, features: Tensor, present: Tensor) -> Tensor:
+        """The layer [N, S, W] -> [N, S, W] over sets, whose places attend to those present, bool [N, S]."""
+        return self._add(features, self.attention.within(self.attention_norm(features), present))
+
+    def _add(self, features: Tensor, attended: Tensor) -> Tensor:
+        features = features + attended
         output: Tensor = features + self.feed_forward(self.feed_forward_norm(features))
         return output
 

@@ -18,7 +18,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
+from agents.nets.attention import Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 from agents.nets.input_scaling import field_scalings
@@ -124,8 +124,7 @@ class EntityLayer(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """[..., E * W + E + F] -> the same."""
         entities, present, _ = self.layout.take_apart(features)
-        scores = torch.where(present, 0.0, EXCLUDED)[:, None, None]
-        entities = self.layer(entities.to(self.layer.dtype), scores)
+        entities = self.layer.within(entities.to(self.layer.dtype), present)
         unchanged = features[..., self.layout.num_entities * self.layout.size :].to(entities.dtype)
         return torch.cat([entities.reshape(*features.shape[:-1], -1), unchanged], dim=-1)
 

@@ -15,6 +15,7 @@ import itertools
 import math
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ DECODERS = GPU_DECODERS if ON_GPU else 1
 """Decoding threads of a feeder, as a learner host has them."""
 WARM_UPS, REPEATS = (3, 5) if ON_GPU else (1, 2)
 TURNS_S = 0.5
+PIECES, FED_BATCHES = 8, 12
+"""Chunks of a batch, and batches that pass the feeder."""
+FEEDER_S = 60.0
+"""Longest wait of the feeder's two ends."""
 MATRIX = 8192 if ON_GPU else 1024
 
 MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
@@ -201,8 +206,9 @@ def add_workload(
     calls, reads = counts(workload, copy.deepcopy(network))
     report.add(f"{name}: calls of torch in an update", calls, "calls")
     report.add(f"{name}: waits of the host for the device in an update", reads, "reads")
-    feed = feeder_rate(workload, network)
+    feed, feed_by_clock = feeder_rates(workload, network)
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
+    report.add(f"{name}: feeder by the clock, rows/s", feed_by_clock, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.2)
     gc.collect()
     if ON_GPU:
@@ -328,30 +334,48 @@ def matrix_rate(dtype: torch.dtype) -> float:
     return 2.0 * MATRIX**3 / shortest(lambda: product(left, right))
 
 
-def feeder_rate(workload: Workload, network: Network) -> float:
-    """Decisions per second from the bytes of a chunk to rows in the ring, by its slowest thread.
+def feeder_rates(workload: Workload, network: Network) -> tuple[float, float]:
+    """Decisions per second from the bytes of a chunk to rows in the ring: by its slowest thread, and by the clock.
 
-    The thread that takes a push checks a chunk; `DECODERS` others decompress it and copy it into the ring.
+    One thread takes pushes and checks chunks; `DECODERS` others decompress them and copy them into the ring. By the
+    clock they also wait for each other, for cores and for memory.
     """
     config = workload.config
     unrolls = rows_of(workload, network)
-    piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
+    piece = unrolls.rows(0, max(1, unrolls.num_rows // PIECES))
     codec = Lz4Codec()
     chunk = codec.encode(piece, ChunkHeader(run="speed", player="main-0", version_min=0, version_max=0))
-    feeder = Feeder(workload.unrolls(network), config, decode=OpenChunk.unrolls, pinned=ON_GPU, clock=time.thread_time)
+    feeder = Feeder(
+        workload.unrolls(network),
+        config,
+        decode=OpenChunk.unrolls,
+        threads=DECODERS,
+        pinned=ON_GPU,
+        clock=time.thread_time,
+    )
     feeder.start()
-    batches, checked_s = 3, 0.0
-    for _ in range(batches):
-        for _ in range(config.batch_rows // piece.num_rows):
+    checked_s = 0.0
+
+    def push() -> None:
+        nonlocal checked_s
+        for _ in range(FED_BATCHES * config.batch_rows // piece.num_rows):
             began = time.thread_time()
             opened = codec.open(chunk)
             checked_s += time.thread_time() - began
-            feeder.push(opened, num_rows=piece.num_rows, timeout_s=60.0)
-        with feeder.batch(timeout_s=60.0) as blocks:
+            feeder.push(opened, num_rows=piece.num_rows, timeout_s=FEEDER_S)
+
+    pushing = threading.Thread(target=push)
+    began_at = time.perf_counter()
+    pushing.start()
+    for _ in range(FED_BATCHES):
+        with feeder.batch(timeout_s=FEEDER_S) as blocks:
             list(blocks)
+    passed_s = time.perf_counter() - began_at
+    pushing.join()
     feeder.close()
     slowest_s = max(checked_s, feeder.report().decode_s / DECODERS, 1e-9)
-    return batches * config.batch_rows * workload.unroll_length / slowest_s
+    decisions = FED_BATCHES * config.batch_rows * workload.unroll_length
+    return decisions / slowest_s, decisions / passed_s
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -172,7 +172,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     continue
                 share = use.last(run.seconds) if WAYS[way].gpu else None
             add_run(report, f"{name}, {way}", run, share)
-            print(f"{name}, {way}: {run.env_steps / run.seconds:,.0f} plies/s", flush=True)
+            in_use = "" if share is None else f", GPU in use {share:.0f} %"
+            print(
+                f"{name}, {way}: {run.env_steps / run.seconds:,.0f} plies/s, learnt from "
+                f"{run.trained / run.seconds:,.0f} decisions/s, {run.core_seconds / run.seconds:.1f} cores{in_use}",
+                flush=True,
+            )
     report.print(sys.stdout, as_json=options.json)
     return 1 if failed or report.failed else 0
 
