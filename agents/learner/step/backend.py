@@ -16,6 +16,9 @@ from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.algorithms.registry import BACKENDS
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
+from agents.nets.attention import TransformerLayer
+from agents.nets.kernels.gpu import KERNEL_DTYPES
+from agents.nets.kernels.trial import try_kernels
 from agents.nets.network import Network, NetworkOutput
 from envs.plugin_options import options_argument
 from envs.plugins import resolve
@@ -81,9 +84,13 @@ class Placement:
 def make_backend(network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> StepBackend:
     """Make the backend that the config names, a registered one or "module:attribute", with its options.
 
+    Transformers in 16-bit numbers on a GPU get kernels of our own if these work there.
+
     Raises:
       ValueError: there is no such backend, or its options do not fit.
     """
+    if placement.dtype in KERNEL_DTYPES and any(isinstance(module, TransformerLayer) for module in network.modules()):
+        try_kernels(placement.device)
     build = resolve(config.pipeline.backend_name, BACKENDS, what=PLACE)
     options = options_argument(build, config.pipeline.backend, place=PLACE)
     backend: StepBackend = build(network, objective, config, placement, **options)
