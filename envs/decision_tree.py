@@ -62,11 +62,13 @@ class DecisionTree:
 class TreeGame(Protocol):
     """An env whose game may be small enough to visit every history."""
 
-    def decision_tree(self) -> DecisionTree:
+    def decision_tree(self, *, limit_s: float = math.inf) -> DecisionTree:
         """The tree of the game.
 
+        Args:
+          limit_s: processor seconds that a visit of all histories may take.
         Raises:
-          EnvError: the game is too large, or does not name its information states.
+          EnvError: the game is too large, takes too long to visit, or does not name its information states.
         """
         ...
 

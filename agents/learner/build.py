@@ -36,8 +36,9 @@ from envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
 
-TIMED_ROWS = 1024
-TIMED_PASSES = 5
+TIMED_ROWS, FEW_ROWS = 1024, 64
+"""Rows of a pass that is timed, and of one where so many of them would take longer than `LONGEST_PASS_S`."""
+TIMED_PASSES, LONGEST_PASS_S = 5, 0.3
 MIN_SPEED_UP = 1.1
 """bfloat16 must be this much faster than float32 to be chosen: otherwise the rounding gains nothing."""
 
@@ -285,19 +286,26 @@ def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -
         return torch.bfloat16 if meant == "bfloat16" else torch.float32
     device = default_device()
     network = build_network(spec, network_config, seed=0).to(device)
-    float32_s, bfloat16_s = (_time_of_pass(network, spec, dtype, device) for dtype in (torch.float32, torch.bfloat16))
+    few_s = _time_of_pass(network, spec, torch.float32, device, rows=FEW_ROWS, passes=2)
+    rows = FEW_ROWS if few_s * TIMED_ROWS / FEW_ROWS > LONGEST_PASS_S else TIMED_ROWS
+    float32_s, bfloat16_s = (
+        _time_of_pass(network, spec, dtype, device, rows=rows, passes=TIMED_PASSES)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
     return torch.bfloat16 if float32_s > MIN_SPEED_UP * bfloat16_s else torch.float32
 
 
-def _time_of_pass(network: Network, spec: EnvSpec, dtype: torch.dtype, device: torch.device) -> float:
+def _time_of_pass(
+    network: Network, spec: EnvSpec, dtype: torch.dtype, device: torch.device, *, rows: int, passes: int
+) -> float:
     """Time of the shortest of a few forward and backward passes, in seconds of CPU time (on a GPU of wall time)."""
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     obs = {
-        name: torch.from_numpy(np.zeros((TIMED_ROWS, 1, *array.shape), np.dtype(array.dtype))).to(device)
+        name: torch.from_numpy(np.zeros((rows, 1, *array.shape), np.dtype(array.dtype))).to(device)
         for name, array in spec.observations.items()
     }
     shortest = float("inf")
-    for _ in range(TIMED_PASSES):
+    for _ in range(passes):
         start = clock()
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
             output = network(obs)

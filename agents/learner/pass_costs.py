@@ -7,6 +7,7 @@ are those at its usual speed, see `envs.facts.core_speed`.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -28,6 +29,8 @@ from envs.protocol import EnvSpec
 
 SMALL, LARGE = 32, 512
 """Decisions in the two passes."""
+MAX_NUMBERS = 4_000_000
+"""Numbers observed and actions, of all decisions in the large pass together; above it, it is smaller."""
 UNROLL_LENGTH = 8
 SLOW_S = 0.03
 """A small pass that takes longer is taken to cost by its decisions alone; no large one is made."""
@@ -71,6 +74,7 @@ def pass_costs(
             _cost(
                 lambda batch: updater.update([batch], inputs),
                 lambda decisions: synthetic_unrolls(unrolls, rows=decisions // UNROLL_LENGTH, seed=0),
+                large_of(spec),
                 clock,
                 pace,
             ),
@@ -109,14 +113,23 @@ def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock
             noise = torch.full((rows, network.head.num_noise), 0.5, device=device)
             network.head.sample(output.logits, noise)[0].cpu()
 
-    return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock, pace)
+    large = large_of(unrolls.game)
+    return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), large, clock, pace)
 
 
-def _cost(run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock, pace: Pace) -> PassCost:
+def large_of(spec: EnvSpec) -> int:
+    """Decisions in the large pass: a batch of many thousand actions would take longer to make than to learn from."""
+    numbers = spec.actions.num_actions + sum(math.prod(array.shape) for array in spec.observations.values())
+    return max(2 * SMALL, min(LARGE, MAX_NUMBERS // max(numbers, 1)))
+
+
+def _cost(
+    run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], large: int, clock: Clock, pace: Pace
+) -> PassCost:
     small_s = _shortest(run, make(SMALL), clock, pace)
     if small_s > SLOW_S:
         return PassCost(0.0, small_s / SMALL)
-    each_s = max((_shortest(run, make(LARGE), clock, pace) - small_s) / (LARGE - SMALL), 0.0)
+    each_s = max((_shortest(run, make(large), clock, pace) - small_s) / (large - SMALL), 0.0)
     return PassCost(max(small_s - SMALL * each_s, 0.0), each_s)
 
 

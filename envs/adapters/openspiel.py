@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -150,9 +151,9 @@ class OpenSpielEnv:
         """As in `envs.rendering.plain.Described`."""
         return str(self._states[game].action_to_string(seat, action))
 
-    def decision_tree(self) -> DecisionTree:
+    def decision_tree(self, *, limit_s: float = math.inf) -> DecisionTree:
         """See `TreeGame.decision_tree`."""
-        return tree_of(str(self._game), self.spec.env_id)
+        return tree_of(str(self._game), self.spec.env_id, limit_s=limit_s)
 
     @functools.cached_property
     def _root(self) -> Any:

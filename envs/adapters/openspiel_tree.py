@@ -8,10 +8,10 @@ Shape letters: S seats, I information states, A actions.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from envs.protocol import EnvError, EnvSpec
 
 MAX_HISTORIES = 1_000_000  # about ten seconds of visits and as much for each evaluation
 MAX_ENTRIES = 100_000_000  # of all observations together: 400 MB
+LOOK_EVERY = 100
+"""Histories between two looks at the clock."""
 
 PLAYOUTS, HOPELESS = 20, 100.0
 """Random games that estimate the number of histories, and times `MAX_HISTORIES` from which on none is visited."""
@@ -36,22 +38,30 @@ NEVER: Decision = (-1, -1)
 """Before its first decision."""
 
 
-@functools.lru_cache(maxsize=1)
-def tree_of(name: str, env_id: str) -> DecisionTree:
-    """The tree of the game that OpenSpiel loads by `name`; the last one is kept, for one policy after the other.
-
-    Raises:
-      EnvError: see `walk`.
-    """
-    game = pyspiel.load_game(name)
-    return walk(game, spec_of_game(game, env_id))
+_LAST: dict[tuple[str, str], DecisionTree] = {}
+"""The last tree, for one policy after the other."""
 
 
-def walk(game: Any, spec: EnvSpec) -> DecisionTree:
+def tree_of(name: str, env_id: str, *, limit_s: float = math.inf) -> DecisionTree:
+    """The tree of the game that OpenSpiel loads by `name`; arguments and errors as of `walk`."""
+    key = name, env_id
+    if key not in _LAST:
+        game = pyspiel.load_game(name)
+        tree = walk(game, spec_of_game(game, env_id), limit_s=limit_s)
+        _LAST.clear()
+        _LAST[key] = tree
+    return _LAST[key]
+
+
+def walk(
+    game: Any, spec: EnvSpec, *, limit_s: float = math.inf, clock: Callable[[], float] = time.process_time
+) -> DecisionTree:
     """Visit every history of `game`.
 
+    Args:
+      limit_s: longest visit, in seconds of `clock`, which is one of processor time.
     Raises:
-      EnvError: the game has too many histories, or does not name its information states.
+      EnvError: the game has too many histories, takes too long to visit, or does not name its information states.
     """
     twice = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
     turn_based = pyspiel.convert_to_turn_based(game) if twice else game
@@ -62,7 +72,7 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     found = _Found(game, spec)
     shadow = turn_based.new_initial_state() if twice else None
     stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats, 1.0)]
-    num_histories = 0
+    num_histories, began = 0, clock()
     while stack:
         place = stack.pop()
         num_histories += 1
@@ -70,8 +80,11 @@ def walk(game: Any, spec: EnvSpec) -> DecisionTree:
             raise EnvError(f"{spec.env_id} is too large to visit every history (at most {MAX_HISTORIES:,})")
         if place.state.is_terminal():
             found.end(place.state.returns(), place.last, place.chance)
-        else:
-            stack += _children(place, found)
+            continue
+        for number, child in enumerate(_children(place, found)):
+            if (num_histories + number) % LOOK_EVERY == 0 and clock() - began > limit_s:
+                raise EnvError(f"{spec.env_id} takes longer than {limit_s:.0f} s to visit every history")
+            stack.append(child)
     return DecisionTree(found.info_states(), found.endings())
 
 

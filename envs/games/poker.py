@@ -9,6 +9,7 @@ F entries of the information state, I information states.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -225,8 +226,8 @@ class PokerGame(AlternatingGame):
         self._situation = situation
         return self._turn(rewards, ended)
 
-    def decision_tree(self) -> DecisionTree:
-        """See `TreeGame.decision_tree`."""
+    def decision_tree(self, *, limit_s: float = math.inf) -> DecisionTree:
+        """See `TreeGame.decision_tree`; these games are small, so that there is no limit to keep."""
         return self.tree.decision_tree()
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[PokerGame, Turn]:

@@ -18,6 +18,8 @@ from envs.decision_tree import DecisionTree, Endings, InformationStates, TableGa
 from envs.protocol import BatchedEnv, EnvError
 from envs.search.tree_walk import Progress, no_progress, visit
 
+MIN_VISIT_S = 10.0
+"""Processor seconds that the visit of a game by its own tree may take, whatever the limit is."""
 NAMES = "names"
 """Entry of a file with the names of the fields, in the order of their numbers."""
 FIELD = "field"
@@ -48,12 +50,13 @@ def known_tree(
 
     Args:
       env: one game, not begun.
-      limit_s, clock, progress: as of `visit`, for a game that does not say itself what its histories are.
+      limit_s: longest visit in seconds; a game that says itself what its histories are has at least `MIN_VISIT_S`.
+      clock, progress: as of `visit`, for a game that does not.
     Raises:
       EnvError: it is too large, or can be neither asked nor copied.
     """
     if isinstance(env, TreeGame):
-        return KnownTree(env.decision_tree())
+        return KnownTree(env.decision_tree(limit_s=max(limit_s, MIN_VISIT_S)))
     if env.spec.num_seats == 1 or env.spec.num_teams != env.spec.num_seats:
         raise EnvError("that needs opponents, each seat for itself")
     if isinstance(env, TableGame) and env.rounds == 1:

@@ -10,6 +10,7 @@ import dataclasses
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -46,6 +47,8 @@ FIT_PART = 0.1
 INBOX_EVERY_S = 2.0
 LACKING_S = 600.0
 """Time for which a worker that lacked a policy is not given it again."""
+MAX_DEATHS = 3
+"""Workers that may die over a pair; then it is not scheduled any more while the pool is open."""
 
 
 class PoolError(LeagueError):
@@ -95,6 +98,8 @@ class Pool:
         self.spec = spec
         self._inbox = Inbox(folder, spec, self.store, join=self.join, say=say, storage=storage)
         self._lacking: dict[tuple[str, int], float] = {}
+        self._say = say
+        self._deaths: Counter[tuple[int, int]] = Counter()  # of workers, over a pair of policies
         now = clock()
         self._deadlines = {number: now + lease.duration_s for number, lease in self.state.leases.items()}
 
@@ -140,7 +145,8 @@ class Pool:
             self.tend()
             scheduler = self._current()
             lacked = self._lacked_by(worker)
-            batch = None if scheduler is None else scheduler.next_batch(self.state.leases, without=lacked)
+            apart = [pair for pair, deaths in self._deaths.items() if deaths >= MAX_DEATHS]
+            batch = None if scheduler is None else scheduler.next_batch(self.state.leases, without=lacked, apart=apart)
             if batch is None:
                 return None
             number = self.state.next_lease_id
@@ -182,6 +188,21 @@ class Pool:
             index = self.state.by_name.get(name)
             if lease is not None and index in (lease.home, lease.away):
                 self._lacking[lease.worker, index] = self._clock() + LACKING_S
+
+    def worker_died(self, worker: str, reason: str) -> None:
+        """Take back what a worker had in hand when it died, for which anybody may be to blame.
+
+        A pair over which workers die again and again is not scheduled any more while the pool is open.
+        """
+        with self._lock:
+            for lease in [lease for lease in self.state.leases.values() if lease.worker == worker]:
+                self._execute(ExpireBatch(lease.lease_id, f"its worker process ended ({reason})"))
+                self._deadlines.pop(lease.lease_id, None)
+                low, high = sorted((lease.home, lease.away))
+                self._deaths[low, high] += 1
+                if self._deaths[low, high] == MAX_DEATHS:
+                    one, other = (self.state.policies[index].name for index in (low, high))
+                    self._say(f"{one} and {other} do not meet any more: {MAX_DEATHS} worker processes died over them.")
 
     def _lacked_by(self, worker: str) -> set[int]:
         """Policies that a worker has been found to lack a short while ago."""

@@ -43,6 +43,8 @@ MIN_DURATION_S, DURATION_FACTOR = 120.0, 20.0
 """Patience with a lease: at least so long, and so many times what it should take."""
 OUTSIDE_DURATION_S = 3600.0
 """The least for an engine or a served policy: it may take seconds for a move."""
+NEVER = -1.0
+"""Rate of a pair that does not meet; all others gain something, if little."""
 SURPRISING = 64
 """Most uncertain policies that are looked at where the covariance is not known."""
 
@@ -99,11 +101,17 @@ class Scheduler:
         self._information = expected_information(fit.ratings[:, None] - fit.ratings[None, :], spread)
         self._information /= fit.dispersion
 
-    def next_batch(self, leases: Mapping[int, BatchLease], *, without: Collection[int] = ()) -> NextBatch | None:
+    def next_batch(
+        self,
+        leases: Mapping[int, BatchLease],
+        *,
+        without: Collection[int] = (),
+        apart: Collection[tuple[int, int]] = (),
+    ) -> NextBatch | None:
         """The batch to play beside the open leases; None where there are no two policies to play.
 
         Args:
-          without: indices of policies that the worker cannot play.
+          without: indices of policies that the worker cannot play. apart: pairs of them that do not meet.
         """
         for lease in leases.values():
             self._count(lease)
@@ -112,7 +120,7 @@ class Scheduler:
             return None
         chosen = np.array(playable)
         if self._fit.covariance is None:
-            return self._roughly(chosen)
+            return self._roughly(chosen, apart)
         games = self._games(chosen[:, None], chosen[None, :])
         block = np.ix_(chosen, chosen)
         weight = games * self._information[block]
@@ -122,9 +130,7 @@ class Scheduler:
         distance = own[:, None] + own[None, :] - 2.0 * covariance
         gain = weight * norm / (1.0 + weight * distance)
         rate = gain / (OVERHEAD_SECONDS + games * self._seconds(chosen[:, None], chosen[None, :]))
-        np.fill_diagonal(rate, -1.0)
-        home, away = divmod(int(rate.argmax()), len(chosen))
-        return self._batch(int(chosen[home]), int(chosen[away]), float(gain[home, away]))
+        return self._best(rate, gain, chosen, chosen, apart)
 
     def _count(self, lease: BatchLease) -> None:
         """Take the expected information of an open lease as had."""
@@ -152,7 +158,7 @@ class Scheduler:
         variance = self._fit.deviations[first] ** 2 + self._fit.deviations[second] ** 2
         return expected_information(difference, variance) / self._fit.dispersion
 
-    def _roughly(self, chosen: NDArray[np.int64]) -> NextBatch:
+    def _roughly(self, chosen: NDArray[np.int64], apart: Collection[tuple[int, int]]) -> NextBatch | None:
         """The most uncertain policies against all others, as if no two ratings hung together."""
         subjects = chosen[np.argsort(-self._variance[chosen], kind="stable")[:SURPRISING]]
         games = self._games(subjects[:, None], chosen[None, :])
@@ -160,9 +166,25 @@ class Scheduler:
         one, other = self._variance[subjects][:, None], self._variance[chosen][None, :]
         gain = weight * (one**2 + other**2) / (1.0 + weight * (one + other))
         rate = gain / (OVERHEAD_SECONDS + games * self._seconds(subjects[:, None], chosen[None, :]))
-        rate[subjects[:, None] == chosen[None, :]] = -1.0
-        home, away = divmod(int(rate.argmax()), len(chosen))
-        return self._batch(int(subjects[home]), int(chosen[away]), float(gain[home, away]))
+        return self._best(rate, gain, subjects, chosen, apart)
+
+    def _best(
+        self,
+        rate: Array,
+        gain: Array,
+        homes: NDArray[np.int64],
+        aways: NDArray[np.int64],
+        apart: Collection[tuple[int, int]],
+    ) -> NextBatch | None:
+        """The pair of the highest rate [homes, aways] among those who may meet."""
+        rate[homes[:, None] == aways[None, :]] = NEVER
+        for one, other in apart:
+            rate[np.ix_(homes == one, aways == other)] = NEVER
+            rate[np.ix_(homes == other, aways == one)] = NEVER
+        home, away = divmod(int(rate.argmax()), len(aways))
+        if rate[home, away] == NEVER:
+            return None
+        return self._batch(int(homes[home]), int(aways[away]), float(gain[home, away]))
 
     def _seconds(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> Array:
         """Seconds of a game."""

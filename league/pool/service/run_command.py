@@ -64,7 +64,7 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
       with_parent: whether to end with the process that started this one.
     """
     parent = os.getppid()
-    worker = f"{socket.gethostname()}:{os.getpid()}"
+    worker = _worker_name(os.getpid())
     with ProgressLine(sys.stderr) as line, stopped_by_signals(seconds) as stop:
 
         def still() -> bool:
@@ -86,11 +86,17 @@ def _run_processes(
     with serving(pool, token_in(token_file, make=True), Listening()) as url:
         order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent", *(["--trust"] if trust else [])]
         command = [sys.executable, "-m", "league", *order]
-        with WorkerProcesses(command, count=jobs, say=_say) as workers:
+        with WorkerProcesses(
+            command, count=jobs, say=_say, died=lambda pid, why: pool.worker_died(_worker_name(pid), why)
+        ) as workers:
             while not stop.wait(TEND_S):
                 pool.tend()
                 progress(0)
                 workers.look(pool.state.finished)
+
+
+def _worker_name(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}"
 
 
 @contextlib.contextmanager

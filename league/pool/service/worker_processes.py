@@ -20,18 +20,25 @@ MAX_DEATHS = 3
 class WorkerProcesses:
     """Processes that play; leaving the context ends them.
 
-    A batch that a dead one had in hand is given up once it is overdue, and counts for nothing.
-
     Args:
       command: of one process. count: how many. say: tells the user one sentence.
+      died: called with the pid of a process that has died, and how it ended.
     Raises:
       PoolServiceError: on entering the context, a process cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], *, count: int, say: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        count: int,
+        say: Callable[[str], object],
+        died: Callable[[int, str], object] = lambda pid, why: None,
+    ) -> None:
         self._command = list(command)
         self._count = count
         self._say = say
+        self._died = died
         self._finished = -1
         self._deaths = 0
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -61,6 +68,7 @@ class WorkerProcesses:
             if code is None:
                 continue
             self._deaths += 1
+            self._died(process.pid, ending(code))
             if self._deaths > MAX_DEATHS * self._count:
                 raise PoolServiceError(
                     f"worker processes end again and again, the last with {ending(code)}; what they said stands above."

@@ -35,7 +35,7 @@ def test_the_line_goes_through_both_passes(monkeypatch: pytest.MonkeyPatch) -> N
     def batch(decisions: int) -> Unrolls:
         return _of(decisions)
 
-    found = module._cost(takes, batch, lambda: now[0], lambda: module.WORK_S)
+    found = module._cost(takes, batch, LARGE, lambda: now[0], lambda: module.WORK_S)
     assert found == pytest.approx((0.003, 2e-5))
     assert found.of(LARGE) == pytest.approx(0.003 + LARGE * 2e-5)
 
@@ -47,8 +47,13 @@ def test_a_slow_pass_is_made_once_and_taken_for_all() -> None:
         sizes.append(batch.valid.size)
         now[0] += 0.01 * batch.valid.size
 
-    assert module._cost(takes, _of, lambda: now[0], lambda: module.WORK_S) == pytest.approx((0.0, 0.01))
+    assert module._cost(takes, _of, LARGE, lambda: now[0], lambda: module.WORK_S) == pytest.approx((0.0, 0.01))
     assert sizes == [SMALL]
+
+
+@pytest.mark.parametrize(("num_actions", "large"), [(6, LARGE), (1_000, LARGE), (20_000, 199), (90_000, 2 * SMALL)])
+def test_the_large_pass_is_smaller_where_there_are_many_actions(num_actions: int, large: int) -> None:
+    assert module.large_of(replace(NUMBERS, actions=ActionSpec("categorical", num_actions))) == large
 
 
 def _of(decisions: int) -> Unrolls:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.learner import build
 from agents.learner.algorithms.objective import LossWeights
 from agents.learner.build import build_learner, choose_dtype, local_updater
 from agents.learner.config import LearnerConfig, PipelineConfig
@@ -352,6 +353,24 @@ def test_every_impossible_setting_is_named_at_once() -> None:
         assert name in found
     with pytest.raises(ValueError, match="gamma"):
         build_learner(BOARD_GAME, MLP, config, seed=0, dtype=torch.float32)
+
+
+@pytest.mark.parametrize(("few_s", "rows"), [(0.001, build.TIMED_ROWS), (0.1, build.FEW_ROWS)])
+@pytest.mark.parametrize(("share", "dtype"), [(0.5, torch.bfloat16), (1.0, torch.float32)])
+def test_the_faster_type_is_found_by_fewer_rows_where_a_pass_is_long(
+    few_s: float, rows: int, share: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+
+    def time_of_pass(
+        network: object, spec: object, kind: torch.dtype, device: object, *, rows: int, passes: int
+    ) -> float:
+        timed.append(rows)
+        return few_s * rows / build.FEW_ROWS * (share if kind == torch.bfloat16 else 1.0)
+
+    monkeypatch.setattr(build, "_time_of_pass", time_of_pass)
+    assert choose_dtype(BOARD_GAME, MLP, "auto") == dtype
+    assert timed == [build.FEW_ROWS, rows, rows]
 
 
 def test_precision_synonyms_mean_the_same() -> None:

@@ -49,7 +49,8 @@ def wait_for_deaths(workers: WorkerProcesses, number: int) -> None:
 
 def test_a_dead_process_is_replaced_and_the_others_stay() -> None:
     said: list[str] = []
-    with WorkerProcesses(SLEEPING, count=2, say=said.append) as workers:
+    died: list[tuple[int, str]] = []
+    with WorkerProcesses(SLEEPING, count=2, say=said.append, died=lambda pid, why: died.append((pid, why))) as workers:
         first, second = pids(workers)
         workers.look(0)
         assert pids(workers) == [first, second] and not said
@@ -58,6 +59,7 @@ def test_a_dead_process_is_replaced_and_the_others_stay() -> None:
         workers.look(0)
         assert pids(workers)[0] == first and pids(workers)[1] != second
         assert said == ["A worker process has ended (SIGKILL); another takes its place."]
+        assert died == [(second, "SIGKILL")]
         processes = list(workers._processes)
     assert [process.returncode for process in processes] == [-signal.SIGTERM] * 2
 
