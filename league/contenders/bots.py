@@ -15,6 +15,9 @@ from league.contenders.contender import Game, OpenConditions, identity_of
 from league.core.state.records import bot_name
 from league.policies.frozen import FrozenCopy
 
+SEARCH = "mcts"
+"""The bot whose name ends with the number of its simulations."""
+
 
 @dataclass(frozen=True)
 class BotContender:
@@ -40,6 +43,12 @@ def bot_policy(name: str, *, seed: int) -> BotPolicy:
     """
     name = bot_name(name)
     return BotPolicy(make_bot(name, seed=zlib.crc32(f"{seed}/{name}".encode())))
+
+
+def simulations_of(name: str) -> int:
+    """Simulations of a move of the bot "mcts:N", also written "bot:mcts:N"; 0 of any other bot."""
+    kind, _, count = bot_name(name).partition(":")
+    return int(count) if kind == SEARCH and count.isdecimal() else 0
 
 
 def find_bot(written: str) -> tuple[BotContender, ...]:

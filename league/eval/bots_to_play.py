@@ -11,7 +11,7 @@ from agents.acting.policy import ActInputs
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from league.config.run_config import EvaluationConfig
-from league.contenders.bots import bot_policy
+from league.contenders.bots import SEARCH, bot_policy, simulations_of
 from league.eval.timed import Deadline, affordable, expected_seconds
 from league.policies.loading import OpenRun
 from league.wording import duration_text
@@ -79,6 +79,8 @@ def _say_costs(
 def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The bots that can play a game, and a sentence on each that cannot; found out by asking each for one move.
 
+    A search is asked for one simulation: a move of mcts:100 takes minutes in some games.
+
     Raises:
       EnvError: no such bot, or the game cannot be made.
     """
@@ -90,6 +92,8 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
         view = ActInputs(env, turn, slots, np.zeros((1, 0), np.float32))
         for name in dict.fromkeys(bots):
             bot = bot_policy(name, seed=seed)
+            if simulations_of(name):
+                bot = bot_policy(f"{SEARCH}:1", seed=seed)
             try:
                 bot.act(view, np.random.default_rng(seed))
             except EnvError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.contenders.bots import bot_policy
+from league.contenders.bots import SEARCH, bot_policy, simulations_of
 from league.eval.match import OutOfTime, play_match
 from league.eval.match_result import MatchResult, merged
 from league.replays.recording import Recording
@@ -24,7 +24,8 @@ MIN_GAMES = 10
 MEASURED_GAMES = 8
 """Games in which a bot's cost is measured, unless one shows that it is dear; bots that search answer for several."""
 MEASURED_SIMULATIONS = 4
-SEARCH = "mcts"
+DEAR_SIMULATION_S = 1.0
+"""A first simulation of a search that takes longer tells enough: the rollout of a game of chess takes seconds."""
 
 Meeting = tuple[str, ...]
 """Names of the contenders of one match, the home first."""
@@ -187,6 +188,11 @@ def seconds_a_move(
 
     One game is timed first. Several come after it unless they could hardly bring a move below `enough_s`.
     """
+    simulations = simulations_of(bot)
+    if simulations > 1:
+        first = _timed_moves(env_config, f"{SEARCH}:1", seed=seed, num_envs=1, clock=clock)
+        if first > DEAR_SIMULATION_S:
+            return first * simulations
     alone = _timed_moves(env_config, bot, seed=seed, num_envs=1, clock=clock)
     if alone > MEASURED_GAMES * enough_s:
         return alone
@@ -194,9 +200,10 @@ def seconds_a_move(
 
 
 def _timed_moves(env_config: EnvConfig, bot: str, *, seed: int, num_envs: int, clock: Callable[[], float]) -> float:
-    kind, _, simulations = bot.partition(":")
-    times = int(simulations) / MEASURED_SIMULATIONS if kind == SEARCH else 1.0
-    policy = bot_policy(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)
+    simulations = simulations_of(bot)
+    measured = min(simulations, MEASURED_SIMULATIONS)
+    times = simulations / measured if measured else 1.0
+    policy = bot_policy(f"{SEARCH}:{measured}" if measured else bot, seed=seed)
     with closing(make(env_config, num_envs=num_envs)) as env:
         turn = env.reset(seed)
         slots = np.arange(len(turn.env_index))

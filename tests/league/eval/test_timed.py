@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.protocol import EnvConfig
+from envs.protocol import EnvConfig, EnvError
 from league.contenders.bots import bot_policy
+from league.eval import bots_to_play
 from league.eval import timed as timed_module
 from league.eval.report import evaluate_run
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
@@ -91,6 +92,37 @@ def test_a_dear_bot_is_timed_in_one_game_and_none_after_the_end_of_the_time(monk
     assert kept == ("random",)
     assert timed == [("random", 1), ("random", 8), ("tactical", 1)]
     assert notes[1] == "mcts:25 is left out: the time was over before a move of it was timed"
+
+
+def test_a_search_whose_simulation_takes_seconds_is_timed_by_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = []
+
+    def moves(env: EnvConfig, bot: str, *, seed: int, num_envs: int, clock: object) -> float:
+        timed.append((bot, num_envs))
+        return 2.5
+
+    monkeypatch.setattr(timed_module, "_timed_moves", moves)
+    assert timed_module.seconds_a_move(FOUR, "bot:mcts:100", seed=0, enough_s=1e6) == 250.0
+    assert timed == [("mcts:1", 1)]
+
+
+@pytest.mark.parametrize(("bot", "asked"), [("mcts:1000000", "mcts:1"), ("bot:mcts:7", "mcts:1"), ("random", "random")])
+def test_a_search_is_asked_for_one_simulation_where_it_must_show_that_it_can_play(
+    bot: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved, plain = [], bots_to_play.bot_policy
+
+    def noted(name: str, *, seed: int) -> object:
+        policy = plain(name, seed=seed)
+        act = policy.act
+        monkeypatch.setattr(policy, "act", lambda *given: (moved.append(name), act(*given))[1])
+        return policy
+
+    monkeypatch.setattr(bots_to_play, "bot_policy", noted)
+    assert bots_to_play.fitting_bots(FOUR, [bot], seed=0) == ((bot,), ())
+    assert moved == [asked]
+    with pytest.raises(EnvError, match="1 or more"):
+        bots_to_play.fitting_bots(FOUR, ["mcts:0"], seed=0)
 
 
 def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
