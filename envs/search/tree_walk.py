@@ -122,22 +122,34 @@ def visit(
 
 
 def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callable[[], float]) -> None:
-    """Raises EnvError where random games say that there are far too many histories, or that they take far too long."""
+    """Raises EnvError where random games say that there are far too many histories, or that they take far too long.
+
+    A game of many agents says so in its first turn: the mean of all random games is at least this one's part of it.
+    """
     bot, logs, num_turns, begun = RandomBot(seed=seed), [], 0, clock()
+    hopeless = math.log(PLAYOUTS * HOPELESS * MAX_HISTORIES)
     for playout in range(PLAYOUTS):
         turn, choices = env.reset(seed + playout), 0.0
         for _ in range(MAX_TURNS):
             choices += float(np.log(legal_actions(env, turn).sum(axis=1)).sum())
+            if choices > hopeless:
+                raise _too_large(MAX_HISTORIES)
             turn = env.step(bot.act(env, turn, np.arange(turn.env_index.size)))
             num_turns += 1
             if turn.ended[0]:
                 break
+            if clock() - begun > limit_s:
+                raise EnvError(f"{num_turns} turns of random play take longer than the {limit_s:.0f} s of a visit")
         else:
-            choices = math.inf
+            raise _too_large(MAX_HISTORIES)
         logs.append(choices)
     most = min(MAX_HISTORIES, limit_s * num_turns / max(clock() - begun, 1e-9))
     if log_endings(logs) > math.log(HOPELESS * most):
-        raise EnvError(f"it is far too large to visit every history (at most {most:,.0f} here)")
+        raise _too_large(most)
+
+
+def _too_large(most: float) -> EnvError:
+    return EnvError(f"it is far too large to visit every history (at most {most:,.0f} here)")
 
 
 def _lines(env: BatchedEnv, seed: int) -> bytes:

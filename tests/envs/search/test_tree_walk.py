@@ -124,6 +124,50 @@ def test_a_game_of_too_much_chance_is_given_up_long_before_the_limit() -> None:
     assert time.monotonic() - began < 60.0
 
 
+class Crowd(ParallelEnv):  # type: ignore[type-arg]
+    """Forty agents of ten actions each, for as long as one likes; notes its steps, each of which takes a second."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "crowd"}
+    steps: ClassVar[list[float]] = []
+
+    def __init__(self, agents: int = 40, actions: int = 10) -> None:
+        self.possible_agents = [f"agent_{number}" for number in range(agents)]
+        self._actions = actions
+
+    def observation_space(self, agent: str) -> Box:
+        return Box(0, 1, (1,), np.float32)
+
+    def action_space(self, agent: str) -> Discrete:  # type: ignore[type-arg]
+        return Discrete(self._actions)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.agents = self.possible_agents[:]
+        return {agent: np.zeros(1, np.float32) for agent in self.agents}, {agent: {} for agent in self.agents}
+
+    def step(self, actions: dict[str, int]) -> Any:
+        self.steps.append(float(len(self.steps)))
+        no, none = dict.fromkeys(self.agents, False), dict.fromkeys(self.agents, 0.0)
+        seen = {agent: np.zeros(1, np.float32) for agent in self.agents}
+        return seen, none, no, no, {agent: {} for agent in self.agents}
+
+
+@pytest.mark.parametrize(
+    ("agents", "actions", "message", "most_steps"),
+    [(40, 10, "far too large", 0), (2, 3, "far too large", 20), (2, 1, "longer than the 7 s of a visit", 8)],
+)
+def test_a_game_that_cannot_be_visited_is_given_up_soon(
+    agents: int, actions: int, message: str, most_steps: int
+) -> None:
+    Crowd.steps.clear()
+    config = EnvConfig(f"{__name__}:Crowd", {"agents": agents, "actions": actions})
+    with closing(make(config, num_envs=1)) as env:
+        before = len(Crowd.steps)
+        limit_s, clock = (7.0, lambda: float(len(Crowd.steps))) if actions == 1 else (1e9, time.monotonic)
+        with pytest.raises(EnvError, match=message):
+            visit(env, limit_s=limit_s, clock=clock)
+    assert len(Crowd.steps) - before <= most_steps
+
+
 @pytest.mark.parametrize(
     ("game", "message"), [("connect_four", "far too large"), ("gymnasium:Pendulum-v1", "no numbered actions")]
 )
