@@ -72,17 +72,17 @@ def walk(
     found = _Found(game, spec)
     shadow = turn_based.new_initial_state() if twice else None
     stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats, 1.0)]
-    num_histories, began = 0, clock()
+    num_histories, began = 1, clock()
     while stack:
         place = stack.pop()
-        num_histories += 1
-        if num_histories > MAX_HISTORIES or found.num_entries > MAX_ENTRIES:
-            raise EnvError(f"{spec.env_id} is too large to visit every history (at most {MAX_HISTORIES:,})")
         if place.state.is_terminal():
             found.end(place.state.returns(), place.last, place.chance)
             continue
-        for number, child in enumerate(_children(place, found)):
-            if (num_histories + number) % LOOK_EVERY == 0 and clock() - began > limit_s:
+        for child in _children(place, found):
+            num_histories += 1
+            if num_histories > MAX_HISTORIES or found.num_entries > MAX_ENTRIES:
+                raise EnvError(f"{spec.env_id} is too large to visit every history (at most {MAX_HISTORIES:,})")
+            if num_histories % LOOK_EVERY == 0 and clock() - began > limit_s:
                 raise EnvError(f"{spec.env_id} takes longer than {limit_s:.0f} s to visit every history")
             stack.append(child)
     return DecisionTree(found.info_states(), found.endings())
