@@ -79,27 +79,34 @@ def _say_costs(
 def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The bots that can play a game, and a sentence on each that cannot; found out by asking each for one move.
 
-    A search is asked for one simulation: a move of mcts:100 takes minutes in some games.
+    Searches answer together, for one simulation: a move of mcts:100 takes minutes in some games.
 
     Raises:
       EnvError: no such bot, or the game cannot be made.
     """
-    fitting, notes = [], []
+    fitting, notes, refusals = [], [], dict[str, str]()
     env = make(env_config, num_envs=1)
     try:
         turn = env.reset(seed)
-        slots = np.arange(1)
-        view = ActInputs(env, turn, slots, np.zeros((1, 0), np.float32))
+        view = ActInputs(env, turn, np.arange(1), np.zeros((1, 0), np.float32))
         for name in dict.fromkeys(bots):
-            bot = bot_policy(name, seed=seed)
-            if simulations_of(name):
-                bot = bot_policy(f"{SEARCH}:1", seed=seed)
-            try:
-                bot.act(view, np.random.default_rng(seed))
-            except EnvError as error:
-                notes.append(f"{name} does not play {env_config.id}: {error}")
+            bot_policy(name, seed=seed)  # raises where there is none of this name
+            asked = f"{SEARCH}:1" if simulations_of(name) else name
+            if asked not in refusals:
+                refusals[asked] = _refusal(asked, view, seed=seed)
+            if refusals[asked]:
+                notes.append(f"{name} does not play {env_config.id}: {refusals[asked]}")
             else:
                 fitting.append(name)
     finally:
         env.close()
     return tuple(fitting), tuple(notes)
+
+
+def _refusal(bot: str, view: ActInputs, *, seed: int) -> str:
+    """The reason for which a bot cannot play a game, "" if it can."""
+    try:
+        bot_policy(bot, seed=seed).act(view, np.random.default_rng(seed))
+    except EnvError as error:
+        return str(error)
+    return ""

@@ -186,7 +186,8 @@ def seconds_a_move(
 ) -> float:
     """Seconds per move of a bot at the start of a game; a search is timed over a few simulations.
 
-    One game is timed first. Several come after it unless they could hardly bring a move below `enough_s`.
+    One game is timed first. Several come after it unless they could hardly bring a move below `enough_s`. A search
+    whose first simulation takes longer than `DEAR_SIMULATION_S` is timed by that alone.
     """
     simulations = simulations_of(bot)
     if simulations > 1:

@@ -106,9 +106,8 @@ def test_a_search_whose_simulation_takes_seconds_is_timed_by_one_of_them(monkeyp
     assert timed == [("mcts:1", 1)]
 
 
-@pytest.mark.parametrize(("bot", "asked"), [("mcts:1000000", "mcts:1"), ("bot:mcts:7", "mcts:1"), ("random", "random")])
-def test_a_search_is_asked_for_one_simulation_where_it_must_show_that_it_can_play(
-    bot: str, asked: str, monkeypatch: pytest.MonkeyPatch
+def test_searches_answer_together_for_one_simulation_where_they_must_show_that_they_can_play(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moved, plain = [], bots_to_play.bot_policy
 
@@ -119,10 +118,14 @@ def test_a_search_is_asked_for_one_simulation_where_it_must_show_that_it_can_pla
         return policy
 
     monkeypatch.setattr(bots_to_play, "bot_policy", noted)
-    assert bots_to_play.fitting_bots(FOUR, [bot], seed=0) == ((bot,), ())
-    assert moved == [asked]
+    bots = ("mcts:1000000", "random", "bot:mcts:7")
+    assert bots_to_play.fitting_bots(FOUR, bots, seed=0) == (bots, ())
+    assert moved == ["mcts:1", "random"]
     with pytest.raises(EnvError, match="1 or more"):
         bots_to_play.fitting_bots(FOUR, ["mcts:0"], seed=0)
+    hidden, (first, second) = bots_to_play.fitting_bots(EnvConfig("kuhn_poker"), ["mcts:5", "mcts:9"], seed=0)
+    assert hidden == () and first.startswith("mcts:5 does not play kuhn_poker: ")
+    assert second == first.replace("mcts:5", "mcts:9")
 
 
 def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
