@@ -47,7 +47,7 @@ FIT_PART = 0.1
 INBOX_EVERY_S = 2.0
 LACKING_S = 600.0
 """Time for which a worker that lacked a policy is not given it again."""
-MAX_DEATHS = 3
+MAX_PAIR_DEATHS = 3
 """Workers that may die over a pair; then it is not scheduled any more while the pool is open."""
 
 
@@ -145,7 +145,7 @@ class Pool:
             self.tend()
             scheduler = self._current()
             lacked = self._lacked_by(worker)
-            apart = [pair for pair, deaths in self._deaths.items() if deaths >= MAX_DEATHS]
+            apart = [pair for pair, deaths in self._deaths.items() if deaths >= MAX_PAIR_DEATHS]
             batch = None if scheduler is None else scheduler.next_batch(self.state.leases, without=lacked, apart=apart)
             if batch is None:
                 return None
@@ -200,9 +200,11 @@ class Pool:
                 self._deadlines.pop(lease.lease_id, None)
                 low, high = sorted((lease.home, lease.away))
                 self._deaths[low, high] += 1
-                if self._deaths[low, high] == MAX_DEATHS:
+                if self._deaths[low, high] == MAX_PAIR_DEATHS:
                     one, other = (self.state.policies[index].name for index in (low, high))
-                    self._say(f"{one} and {other} do not meet any more: {MAX_DEATHS} worker processes died over them.")
+                    self._say(
+                        f"{one} and {other} do not meet any more: {MAX_PAIR_DEATHS} worker processes died over them."
+                    )
 
     def _lacked_by(self, worker: str) -> set[int]:
         """Policies that a worker has been found to lack a short while ago."""

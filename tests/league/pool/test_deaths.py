@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from league.pool.core.fit import fit_pool, games_of
 from league.pool.core.schedule import Scheduler
 from league.pool.folder import PoolFolder
-from league.pool.pool import MAX_DEATHS, Pool, open_pool
-from tests.league.commands import league
+from league.pool.pool import MAX_PAIR_DEATHS, Pool, open_pool
 from tests.league.pool.test_ratings import some_pool
 
 WHO = "here:17"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> PoolFolder:
-    folder = PoolFolder(tmp_path / "pool")
-    assert league("pool", "init", folder.path, "--game", "tic_tac_toe").code == 0
-    assert league("pool", "add", folder.path, "bot:tactical", "bot:mcts:5").code == 0
-    return folder
 
 
 def pair_of(pool: Pool) -> tuple[int, int] | None:
@@ -31,8 +20,8 @@ def pair_of(pool: Pool) -> tuple[int, int] | None:
     return None if granted is None else (granted.lease.home, granted.lease.away)
 
 
-def test_a_dead_workers_batch_is_taken_back_at_once_and_nobody_is_blamed(folder: PoolFolder) -> None:
-    with open_pool(folder) as pool:
+def test_a_dead_workers_batch_is_taken_back_at_once_and_nobody_is_blamed(pool_folder: PoolFolder) -> None:
+    with open_pool(pool_folder) as pool:
         assert pair_of(pool) is not None
         other = pool.lease("there:17")
         pool.worker_died("nobody:1", "SIGKILL")
@@ -43,18 +32,18 @@ def test_a_dead_workers_batch_is_taken_back_at_once_and_nobody_is_blamed(folder:
         assert not pool.state.failures.values.any()
 
 
-def test_a_pair_that_kills_workers_does_not_meet_again_while_the_pool_is_open(folder: PoolFolder) -> None:
+def test_a_pair_that_kills_workers_does_not_meet_again_while_the_pool_is_open(pool_folder: PoolFolder) -> None:
     said: list[str] = []
     deaths: dict[frozenset[int], int] = {}
-    with open_pool(folder, say=said.append) as pool:
+    with open_pool(pool_folder, say=said.append) as pool:
         while (pair := pair_of(pool)) is not None:
             deaths[frozenset(pair)] = deaths.get(frozenset(pair), 0) + 1
             pool.worker_died(WHO, "SIGSEGV")
-            assert sum(deaths.values()) <= 3 * MAX_DEATHS
-        assert set(deaths.values()) == {MAX_DEATHS} and len(deaths) == 3
-        assert said[0].endswith(f"do not meet any more: {MAX_DEATHS} worker processes died over them.")
+            assert sum(deaths.values()) <= 3 * MAX_PAIR_DEATHS
+        assert set(deaths.values()) == {MAX_PAIR_DEATHS} and len(deaths) == 3
+        assert said[0].endswith(f"do not meet any more: {MAX_PAIR_DEATHS} worker processes died over them.")
         assert len(said) == 3
-    with open_pool(folder) as pool:
+    with open_pool(pool_folder) as pool:
         assert pair_of(pool) is not None
 
 
