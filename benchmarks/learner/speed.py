@@ -210,6 +210,7 @@ def add_workload(
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
     report.add(f"{name}: feeder by the clock, rows/s", feed_by_clock, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.2)
+    report.add(f"{name}: feeder over learner by the clock", feed_by_clock / speed, "x")
     gc.collect()
     if ON_GPU:
         torch.cuda.empty_cache()
