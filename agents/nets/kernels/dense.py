@@ -1,25 +1,42 @@
-"""Fully connected layers; float32 on a CPU runs in oneDNN, with product, bias and ReLU in one kernel.
+"""Fully connected layers; float32 on a CPU runs in oneDNN, with product, bias and ReLU in one kernel, where that wins.
 
 torch sends float32 products on a CPU to MKL, which runs an AMD core at half of its speed. oneDNN, which ships inside
-torch for bfloat16 and for compiled graphs, reaches full speed. If the build lacks it, and on other devices, the
-ordinary operators run; results agree to rounding.
+torch for bfloat16 and for compiled graphs, reaches full speed on every core. On an Intel core MKL is as fast, and reads
+transposed matrices that oneDNN first copies: gradients go to MKL there. Elsewhere, and where the build lacks oneDNN,
+the ordinary operators run. Results agree to rounding.
 
 Shape letters: N rows, I inputs, O outputs.
 """
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-_MIN_WORK = {torch.float32: 1 << 20, torch.bfloat16: 0}
-"""Multiplications from which the fused kernel wins: it repacks the weights in every call."""
+_MIN_WORK = 1 << 20
+"""Multiplications in float32 from which the fused kernel wins over a slow MKL: it repacks the weights in every call."""
+
+_MIN_ROWS, _MAX_OUTPUTS = 1024, 256
+"""Size of a float32 product with which it wins over a fast MKL, by the bias and ReLU that it adds as it writes."""
 
 _ONEDNN: bool = torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
     torch.ops.mkldnn, "_linear_pointwise"
 )
+
+
+def _is_intel() -> bool:
+    """True if this machine's core is Intel's."""
+    try:
+        return "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")[:4096]
+    except OSError:
+        return "GenuineIntel" in platform.processor()
+
+
+_FAST_MKL: bool = torch.backends.mkl.is_available() and _is_intel()  # type: ignore[no-untyped-call]
 
 
 def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
@@ -45,9 +62,13 @@ def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
     """True if the fused kernel multiplies inputs [N, I] by weight [O, I] fastest."""
     # An exported graph holds for any number of rows, and other programs do not have the fused kernel. A compiler
     # chooses its kernels itself.
-    min_work = None if _is_traced() else _MIN_WORK.get(inputs.dtype)
-    enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
-    return _ONEDNN and enough and inputs.device.type == "cpu"
+    if not _ONEDNN or inputs.device.type != "cpu" or _is_traced():
+        return False
+    if inputs.dtype != torch.float32:
+        return inputs.dtype == torch.bfloat16
+    if _FAST_MKL:
+        return inputs.shape[0] >= _MIN_ROWS and weight.shape[0] <= _MAX_OUTPUTS
+    return inputs.shape[0] * weight.numel() >= _MIN_WORK
 
 
 def _is_traced() -> bool:
@@ -60,10 +81,17 @@ def _packed(matrix: Tensor) -> Tensor:
     return matrix if by_row or matrix.t().is_contiguous() else matrix.t().contiguous().t()
 
 
+def input_gradient(of_outputs: Tensor, weight: Tensor) -> Tensor:
+    """of_outputs @ weight [N, I], outside autograd, from [N, O] and [O, I]."""
+    if _FAST_MKL:
+        return of_outputs @ weight
+    return product(of_outputs, weight.t())
+
+
 def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
     """of_outputs.T @ inputs [O, I], outside autograd, from [N, O] and [N, I]."""
-    if of_outputs.dtype != torch.float32:
-        return of_outputs.t() @ inputs  # other dtypes reach the fast kernels by themselves
+    if _FAST_MKL or of_outputs.dtype != torch.float32:
+        return of_outputs.t() @ inputs  # dtypes other than float32 reach the fast kernels by themselves
     if inputs.shape[1] < of_outputs.shape[1]:
         return product(inputs.t(), of_outputs.t()).t()  # the kernel is faster with the wider operand as its weight
     return product(of_outputs.t(), inputs.t())
@@ -85,7 +113,7 @@ class _DenseFunction(torch.autograd.Function):
         gradient = gradients[0]
         if ctx.activation == "relu":
             gradient = torch.ops.aten.threshold_backward(gradient, output, 0)
-        of_inputs = product(gradient, weight.t()) if ctx.needs_input_grad[0] else None
+        of_inputs = input_gradient(gradient, weight) if ctx.needs_input_grad[0] else None
         return of_inputs, weight_gradient(gradient, inputs), gradient.sum(0), None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.nets.kernels.dense import product, weight_gradient
+from agents.nets.kernels.dense import input_gradient, product, weight_gradient
 
 
 def lstm_scan(inputs: Tensor, weight: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +62,6 @@ class _LSTMScan(torch.autograd.Function):
         of_outputs, of_state = gradients
         of_hidden, of_cell = of_state.unbind()
         of_gates = torch.empty_like(gates)
-        transposed = weight.t()
         tanh_backward, sigmoid_backward = torch.ops.aten.tanh_backward, torch.ops.aten.sigmoid_backward
         for t in range(gates.shape[0] - 1, -1, -1):
             input_gate, forget_gate, candidate, output_gate = gates[t].chunk(4, dim=-1)
@@ -73,7 +72,7 @@ class _LSTMScan(torch.autograd.Function):
             of_forget.copy_(sigmoid_backward(of_cell * cells[t], forget_gate))
             of_candidate.copy_(tanh_backward(of_cell * input_gate, candidate))
             of_output.copy_(sigmoid_backward(of_hidden * squashed[t], output_gate))
-            of_hidden = product(of_gates[t], transposed).mul_(keep[t])
+            of_hidden = input_gradient(of_gates[t], weight).mul_(keep[t])
             of_cell = (of_cell * forget_gate).mul_(keep[t])
         of_weight = weight_gradient(of_gates.flatten(0, 1), hiddens.flatten(0, 1))
         return of_gates.transpose(0, 1), of_weight, torch.stack([of_hidden, of_cell]), None

@@ -10,7 +10,7 @@ from agents.nets.kernels import dense as dense_module
 from agents.nets.kernels.dense import Dense, product
 from agents.nets.kernels.lstm_scan import lstm_scan
 
-ROWS = 512
+ROWS = 1024
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -38,13 +38,14 @@ def assert_near(actual: Tensor, expected: Tensor, *, tolerance: float) -> None:
     assert error < tolerance, f"off by {error:.1e} of the largest value"
 
 
-@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize(("onednn", "fast_mkl"), [(True, False), (True, True), (False, False)])
 @pytest.mark.parametrize("relu", [True, False])
 @pytest.mark.parametrize(("num_inputs", "num_outputs"), [(84, 128), (128, 84), (128, 3), (5, 7)])
 def test_a_dense_layer_and_its_gradient_equal_linear_and_relu(
-    monkeypatch: pytest.MonkeyPatch, onednn: bool, relu: bool, num_inputs: int, num_outputs: int
+    monkeypatch: pytest.MonkeyPatch, onednn: bool, fast_mkl: bool, relu: bool, num_inputs: int, num_outputs: int
 ) -> None:
     monkeypatch.setattr(dense_module, "_ONEDNN", dense_module._ONEDNN and onednn)
+    monkeypatch.setattr(dense_module, "_FAST_MKL", fast_mkl)
     layer = filled(num_inputs, num_outputs, relu=relu)
     inputs = normal(ROWS, num_inputs).requires_grad_()
     expected, gradients = reference(layer, inputs, relu=relu)
@@ -85,6 +86,7 @@ def test_the_fast_kernel_never_meets_the_transpose_of_a_slice(monkeypatch: pytes
         return nn.functional.linear(inputs, weight, bias)
 
     monkeypatch.setattr(dense_module, "_ONEDNN", True)
+    monkeypatch.setattr(dense_module, "_FAST_MKL", False)
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", recording, raising=False)
     layer = filled(64, 128, relu=False)
     wide = normal(ROWS, 300)
@@ -97,6 +99,25 @@ def test_the_fast_kernel_never_meets_the_transpose_of_a_slice(monkeypatch: pytes
     assert layer.weight.grad is not None
     assert exact.weight.grad is not None
     assert_near(layer.weight.grad, exact.weight.grad.double(), tolerance=2e-6)
+
+
+@pytest.mark.parametrize("fast_mkl", [True, False])
+def test_who_multiplies_gradients_depends_on_the_maker_of_the_core(
+    monkeypatch: pytest.MonkeyPatch, fast_mkl: bool
+) -> None:
+    """On an Intel core the fused kernel runs the layer alone, and MKL its gradients; elsewhere it runs both."""
+    calls = []
+
+    def counting(inputs: Tensor, weight: Tensor, bias: Tensor | None, *rest: object) -> Tensor:
+        calls.append(bias is not None)
+        return nn.functional.linear(inputs, weight, bias)
+
+    monkeypatch.setattr(dense_module, "_ONEDNN", True)
+    monkeypatch.setattr(dense_module, "_FAST_MKL", fast_mkl)
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", counting, raising=False)
+    inputs = normal(ROWS, 64).requires_grad_()
+    filled(64, 128, relu=False)(inputs).sum().backward()
+    assert calls == ([True] if fast_mkl else [True, False, False])
 
 
 def test_one_row_and_no_row_pass_through() -> None:
