@@ -2,7 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports; pip would compile all of it, most of which nobody ever imports, for half a minute.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # Tests start hundreds of processes: none of them should compile what another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
