@@ -12,9 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
 
-# Three at once on two cores: tests wait a fifth of their time for processes that they have started.
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
