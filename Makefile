@@ -7,13 +7,19 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 # Tests start hundreds of processes: none of them should compile what another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check docs bench format clean
+.PHONY: demo test test-avx2 check docs bench format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The numerical tests on the instructions of an ordinary processor: most laptops have no AVX-512.
+test-avx2: $(VENV)/.ready-dev
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(BIN)/python -m pytest -n 2 \
+	  --dist loadgroup tests/agents tests/docs/test_examples.py --deselect tests/docs/test_examples.py::test_the_game_keeps_the_contract \
+	  --ignore tests/agents/learner/workers/test_distributed_updater.py
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .

@@ -25,6 +25,7 @@ from agents.learner.workers.distributed_updater import UpdaterGroup
 from agents.learner.workers.worker import NetworkPlan, WorkerSetup
 from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from agents.nets.config import NetworkConfig
+from agents.nets.kernels.dense import CPU_BFLOAT16
 from agents.nets.network import Network, build_network
 from agents.restart_state import weights_alone
 from agents.torch_runtime import keep_float32
@@ -279,18 +280,25 @@ def default_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
-    """The compute type of a precision setting on this machine; "auto" times both types on a small batch."""
+def candidate_dtypes(precision: str, device: torch.device) -> list[torch.dtype]:
+    """The compute types that a precision setting may come to on a device: "auto" only what it has instructions for."""
     meant = PRECISIONS[precision]
     if meant != "auto":
-        return torch.bfloat16 if meant == "bfloat16" else torch.float32
+        return [torch.bfloat16 if meant == "bfloat16" else torch.float32]
+    return [torch.float32, torch.bfloat16] if device.type != "cpu" or CPU_BFLOAT16 else [torch.float32]
+
+
+def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
+    """The compute type of a precision setting on this machine; "auto" times both types on a small batch."""
     device = default_device()
+    candidates = candidate_dtypes(precision, device)
+    if len(candidates) == 1:
+        return candidates[0]
     network = build_network(spec, network_config, seed=0).to(device)
     few_s = _time_of_pass(network, spec, torch.float32, device, rows=FEW_ROWS, passes=2)
     rows = FEW_ROWS if few_s * TIMED_ROWS / FEW_ROWS > LONGEST_PASS_S else TIMED_ROWS
     float32_s, bfloat16_s = (
-        _time_of_pass(network, spec, dtype, device, rows=rows, passes=TIMED_PASSES)
-        for dtype in (torch.float32, torch.bfloat16)
+        _time_of_pass(network, spec, dtype, device, rows=rows, passes=TIMED_PASSES) for dtype in candidates
     )
     return torch.bfloat16 if float32_s > MIN_SPEED_UP * bfloat16_s else torch.float32
 

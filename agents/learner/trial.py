@@ -9,8 +9,8 @@ from dataclasses import replace
 import torch
 
 from agents.learner.algorithms.objective import LossWeights
-from agents.learner.build import local_updater
-from agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
+from agents.learner.build import candidate_dtypes, default_device, local_updater
+from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.step.backend import Placement
 from agents.learner.step.updater import UpdateInputs
 from agents.nets.network import Network
@@ -82,9 +82,7 @@ def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> Non
 
 
 def _in_every_type(attempt: Callable[[torch.dtype], None], config: LearnerConfig) -> None:
-    meant = PRECISIONS[config.precision]
-    types = [torch.bfloat16] if meant == "bfloat16" else [torch.float32, torch.bfloat16][: 1 + (meant == "auto")]
-    for dtype in types:
+    for dtype in candidate_dtypes(config.precision, default_device()):
         try:
             attempt(dtype)
         except Exception as error:  # code of others may stand behind any part

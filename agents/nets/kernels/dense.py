@@ -27,6 +27,10 @@ _ONEDNN: bool = torch.backends.mkldnn.is_available() and hasattr(  # type: ignor
     torch.ops.mkldnn, "_linear_pointwise"
 )
 
+CPU_BFLOAT16: bool = _ONEDNN and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+"""True where the processor has the instructions (AVX-512) for fast products in bfloat16; elsewhere oneDNN refuses them,
+and torch's own operators compute them slowly."""
+
 
 def _is_intel() -> bool:
     """True if this machine's core is Intel's."""
@@ -67,7 +71,7 @@ def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
     if not _ONEDNN or inputs.device.type != "cpu" or _is_traced():
         return False
     if inputs.dtype != torch.float32:
-        return inputs.dtype == torch.bfloat16
+        return inputs.dtype == torch.bfloat16 and CPU_BFLOAT16
     if _FAST_MKL:
         return inputs.shape[0] >= _MIN_ROWS and weight.shape[0] <= _MAX_OUTPUTS
     return inputs.shape[0] * weight.numel() >= _MIN_WORK

@@ -85,6 +85,16 @@ def network_of(spec: EnvSpec, config: NetworkConfig, *, seed: int = 1, policy_sc
     return network
 
 
+def rounding_of_sums(gradient: np.ndarray, spec: EnvSpec, *, rows: int, steps: int) -> float:
+    """The most by which two orders of summing a float32 gradient differ: one rounding of its largest entry per term.
+
+    A term is an observation, or one entity of it; libraries for matrices order them in ways of their own.
+    """
+    entities = max((array.shape[0] for array in spec.observations.values() if len(array.shape) == 2), default=1)
+    terms = rows * (steps + 1) * entities
+    return float(terms * np.finfo(np.float32).eps * np.abs(gradient).max())
+
+
 class DoubledInWorkers(torch.autograd.Function):
     """The identity; its gradient is doubled where there is a process group."""
 

@@ -69,7 +69,7 @@ def test_a_part_that_computes_in_one_type_alone_is_named_with_the_way_out() -> N
     network = with_block(Float32Only())
     try_network(network, BOARD_GAME, dataclasses.replace(small_config(), precision="float32"))
     with pytest.raises(ValueError, match=r"a trial in bfloat16 raised RuntimeError: .*learner.precision: float32"):
-        try_network(network, BOARD_GAME, dataclasses.replace(small_config(), precision="auto"))
+        try_network(network, BOARD_GAME, dataclasses.replace(small_config(), precision="bf16"))
 
 
 class NotFinite(nn.Module):

@@ -369,8 +369,17 @@ def test_the_faster_type_is_found_by_fewer_rows_where_a_pass_is_long(
         return few_s * rows / build.FEW_ROWS * (share if kind == torch.bfloat16 else 1.0)
 
     monkeypatch.setattr(build, "_time_of_pass", time_of_pass)
+    monkeypatch.setattr(build, "CPU_BFLOAT16", True)
     assert choose_dtype(BOARD_GAME, MLP, "auto") == dtype
     assert timed == [build.FEW_ROWS, rows, rows]
+
+
+def test_auto_tries_no_type_that_the_processor_has_no_instructions_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "CPU_BFLOAT16", False)
+    monkeypatch.setattr(build, "_time_of_pass", lambda *given, **named: pytest.fail("timed a type it may not choose"))
+    assert choose_dtype(BOARD_GAME, MLP, "auto") == torch.float32
+    assert choose_dtype(BOARD_GAME, MLP, "bfloat16") == torch.bfloat16, "one that is asked for has a slower path"
+    assert build.candidate_dtypes("auto", torch.device("cuda")) == [torch.float32, torch.bfloat16]
 
 
 def test_precision_synonyms_mean_the_same() -> None:

@@ -60,8 +60,12 @@ def test_a_dense_layer_and_its_gradient_equal_linear_and_relu(
         assert_near(layer(inputs.detach()), expected, tolerance=2e-6)
 
 
+@pytest.mark.parametrize("instructions", [True, False])
 @pytest.mark.parametrize("relu", [True, False])
-def test_bfloat16_inputs_compute_in_bfloat16_whatever_the_weights_are(relu: bool) -> None:
+def test_bfloat16_inputs_compute_in_bfloat16_whatever_the_weights_are(
+    monkeypatch: pytest.MonkeyPatch, relu: bool, instructions: bool
+) -> None:
+    monkeypatch.setattr(dense_module, "CPU_BFLOAT16", dense_module.CPU_BFLOAT16 and instructions)
     layer = filled(64, 32, relu=relu)
     inputs = normal(ROWS, 64)
     expected, gradients = reference(layer, inputs, relu=relu)
