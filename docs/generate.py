@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from league.cli import app
+from league.cli.main import app
 from league.config import reference
 
 DOCS = Path(__file__).parent

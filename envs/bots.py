@@ -9,17 +9,17 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.plugins import PluginError, first_line, load, split_options
-from envs.protocol import BatchedEnv, EnvError, Turn
-from envs.registry import nearest
-from envs.sampling import uniform_legal
-from envs.sub_actions import draw_sub_actions
+from league.envs.plugins import PluginError, first_line, load, split_options
+from league.envs.protocol import BatchedEnv, EnvError, Turn
+from league.envs.registry import nearest
+from league.envs.sampling import uniform_legal
+from league.envs.sub_actions import draw_sub_actions
 
 BOTS: Mapping[str, str] = {
-    "random": "envs.bots:RandomBot",
-    "tactical": "envs.bots:TacticalBot",
-    "minimax": "envs.search.minimax_bot:MinimaxBot",
-    "mcts": "envs.search.mcts:MctsBot",
+    "random": "league.envs.bots:RandomBot",
+    "tactical": "league.envs.bots:TacticalBot",
+    "minimax": "league.envs.search.minimax_bot:MinimaxBot",
+    "mcts": "league.envs.search.mcts:MctsBot",
 }
 
 COPIES = 8_192

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import BatchedEnv, Turn
+from league.envs.protocol import BatchedEnv, Turn
 
 
 class GivenUp(BaseException):

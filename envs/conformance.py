@@ -1,4 +1,4 @@
-"""Checks an env against the contract of `envs.protocol` by random play, and says how to mend what is broken.
+"""Checks an env against the contract of `league.envs.protocol` by random play, and says how to mend what is broken.
 
 Shape letters: N games, S seats, K slots, A actions.
 """
@@ -14,13 +14,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import calls
-from envs.bots import Copyable, RandomBot
-from envs.protocol import MAX_REWARD, OBSERVATION_DTYPES, BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
-from envs.registry import make
-from envs.return_range import check_returns, returns_text
-from envs.spec_facts import spec_facts
-from envs.sub_actions import illegal_answer
+from league.envs import calls
+from league.envs.bots import Copyable, RandomBot
+from league.envs.protocol import (
+    MAX_REWARD,
+    OBSERVATION_DTYPES,
+    BatchedEnv,
+    EnvConfig,
+    EnvError,
+    EnvSpec,
+    ForkableEnv,
+    Turn,
+)
+from league.envs.registry import make
+from league.envs.return_range import check_returns, returns_text
+from league.envs.spec_facts import spec_facts
+from league.envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays by default
 OTHER_STEPS = 20  # turns of another seed that an env has behind it when it repeats its games

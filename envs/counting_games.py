@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, FinalObservation, Turn
+from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, FinalObservation, Turn
 
 NUM_ACTIONS = 4
 

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from envs.protocol import EnvError
+from league.envs.protocol import EnvError
 
 MAX_STRIKES = 3
 FORGIVING_EPISODES = 100

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, SeatGroup
+from league.envs.protocol import ActionSpec, SeatGroup
 
 
 def corner(shape: Sequence[int]) -> tuple[slice, ...]:

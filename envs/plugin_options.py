@@ -16,8 +16,8 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envs.component_choice import Component, given_options, kind_of
-from envs.plugins import PluginError, resolve
+from league.envs.component_choice import Component, given_options, kind_of
+from league.envs.plugins import PluginError, resolve
 
 NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 

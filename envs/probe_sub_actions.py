@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ArraySpec, EnvError, EnvSpec, Turn, multi_categorical
-from envs.sampling import pack_stream, split_stream, unpack_stream
-from envs.sub_actions import sub_actions_are_legal
+from league.envs.protocol import ArraySpec, EnvError, EnvSpec, Turn, multi_categorical
+from league.envs.sampling import pack_stream, split_stream, unpack_stream
+from league.envs.sub_actions import sub_actions_are_legal
 
 WANTED = "wanted"
 

@@ -258,7 +258,7 @@ class Turn:
 
     Fields:
       env_index, seat: int64 [K], sorted by (env_index, seat). Envs may have different numbers of slots; only a
-        quarantined one has zero, see `envs.failures`.
+        quarantined one has zero, see `league.envs.failures`.
       obs: name -> [K, ...] of the dtype in the spec; only valid until the next `step` (buffers may be reused).
       action_mask: bool [K, A], True where legal, at least one True per row; None if `spec.has_mask` is False.
       rewards: float32 [N, S], earned by each seat since its own last turn. A waiting seat's reward accumulates

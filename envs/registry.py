@@ -8,38 +8,38 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from envs.closing import closed_on_error
-from envs.plugins import MissingModuleError, PluginError, install_extra, load
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
-from envs.seat_plan import SeatPlan
+from league.envs.closing import closed_on_error
+from league.envs.plugins import MissingModuleError, PluginError, install_extra, load
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
+from league.envs.seat_plan import SeatPlan
 
 T = TypeVar("T")
 
 BUILT_IN: Mapping[str, str] = {
-    "connect_four": "envs.games.connect_four:ConnectFour",
-    "tic_tac_toe": "envs.games.tic_tac_toe:TicTacToe",
-    "othello": "envs.games.othello:Othello",
-    "matrix_game": "envs.games.matrix:MatrixGame",
-    "rock_paper_scissors": "envs.games.matrix:RockPaperScissors",
-    "repeated_rock_paper_scissors": "envs.games.matrix:RepeatedRockPaperScissors",
-    "cyclic_game": "envs.games.cyclic:CyclicGame",
-    "disc_game": "envs.games.cyclic:DiscGame",
-    "three_seat_rock_paper_scissors": "envs.games.normal_form:ThreeSeatRockPaperScissors",
-    "team_rock_paper_scissors": "envs.games.normal_form:TeamRockPaperScissors",
-    "kuhn_poker": "envs.games.kuhn:KuhnPoker",
-    "leduc_poker": "envs.games.leduc:LeducPoker",
-    "probe_turns": "envs.counting_games:TurnProbe",
-    "probe_simultaneous": "envs.counting_games:SimultaneousProbe",
-    "probe_mask": "envs.counting_games:MaskProbe",
-    "probe_last_move": "envs.counting_games:LastMoveProbe",
-    "probe_sub_actions": "envs.probe_sub_actions:SubActionsProbe",
+    "connect_four": "league.envs.games.connect_four:ConnectFour",
+    "tic_tac_toe": "league.envs.games.tic_tac_toe:TicTacToe",
+    "othello": "league.envs.games.othello:Othello",
+    "matrix_game": "league.envs.games.matrix:MatrixGame",
+    "rock_paper_scissors": "league.envs.games.matrix:RockPaperScissors",
+    "repeated_rock_paper_scissors": "league.envs.games.matrix:RepeatedRockPaperScissors",
+    "cyclic_game": "league.envs.games.cyclic:CyclicGame",
+    "disc_game": "league.envs.games.cyclic:DiscGame",
+    "three_seat_rock_paper_scissors": "league.envs.games.normal_form:ThreeSeatRockPaperScissors",
+    "team_rock_paper_scissors": "league.envs.games.normal_form:TeamRockPaperScissors",
+    "kuhn_poker": "league.envs.games.kuhn:KuhnPoker",
+    "leduc_poker": "league.envs.games.leduc:LeducPoker",
+    "probe_turns": "league.envs.counting_games:TurnProbe",
+    "probe_simultaneous": "league.envs.counting_games:SimultaneousProbe",
+    "probe_mask": "league.envs.counting_games:MaskProbe",
+    "probe_last_move": "league.envs.counting_games:LastMoveProbe",
+    "probe_sub_actions": "league.envs.probe_sub_actions:SubActionsProbe",
 }
 ADAPTERS: Mapping[str, str] = {
-    "pettingzoo": "envs.adapters.pettingzoo:make_registered",
-    "gymnasium": "envs.adapters.gymnasium:make_registered",
-    "openspiel": "envs.adapters.openspiel:make_registered",
+    "pettingzoo": "league.envs.adapters.pettingzoo:make_registered",
+    "gymnasium": "league.envs.adapters.gymnasium:make_registered",
+    "openspiel": "league.envs.adapters.openspiel:make_registered",
 }
-GYMNASIUM = "envs.adapters.gymnasium:GymnasiumEnv.of"
+GYMNASIUM = "league.envs.adapters.gymnasium:GymnasiumEnv.of"
 FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, openspiel:NAME, module:function or path/file.py:function"
 
 
@@ -53,7 +53,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     if num_envs < 1:
         raise EnvError(f"{config.id}: num_envs is {num_envs}; it must be at least 1")
     if config.workers not in ("auto", 0):
-        in_children: BatchedEnv = load("envs.workers.worker_env:make_workers")(config, num_envs=num_envs)
+        in_children: BatchedEnv = load("league.envs.workers.worker_env:make_workers")(config, num_envs=num_envs)
         return in_children
     prefix, colon, rest = config.id.partition(":")
     if not colon:
@@ -109,7 +109,7 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
         _refuse_seat_plan(config, "a BatchedEnv")
         made: Any = _call_own(factory, config, {"num_envs": num_envs})
         if getattr(made, "num_envs", None) == num_envs and hasattr(made, "single_observation_space"):
-            vector: BatchedEnv = load("envs.adapters.gymnasium_arrays:vector_env")(
+            vector: BatchedEnv = load("league.envs.adapters.gymnasium_arrays:vector_env")(
                 made, lambda count: _call_own(factory, config, {"num_envs": count}), env_id=config.id
             )
             return vector
@@ -120,7 +120,7 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
                     " VectorEnv of that many games, or drop the parameter and return one PettingZoo or Gymnasium env a"
                     " call"
                 )
-        behind_guard: BatchedEnv = load("envs.adapters.user_env:guarded")(made)
+        behind_guard: BatchedEnv = load("league.envs.adapters.user_env:guarded")(made)
         return behind_guard
     first = _call_own(factory, config, {})
     make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))
@@ -165,7 +165,7 @@ def _kind(env: object) -> str | None:
         return None
     if hasattr(env, "possible_agents"):
         aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
-        return "envs.adapters.pettingzoo:AecEnv.of" if aec else "envs.adapters.pettingzoo:ParallelEnv.of"
+        return "league.envs.adapters.pettingzoo:AecEnv.of" if aec else "league.envs.adapters.pettingzoo:ParallelEnv.of"
     return GYMNASIUM if hasattr(env, "action_space") else None
 
 

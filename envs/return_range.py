@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec
+from league.envs.protocol import EnvSpec
 
 
 def check_returns(spec: EnvSpec, returns: NDArray[np.float32]) -> Iterator[tuple[str, str]]:

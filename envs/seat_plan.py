@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 
 GROUP_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_NAMES = 8

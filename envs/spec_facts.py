@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envs.protocol import ActionSpec, EnvSpec
-from envs.seat_plan import MAX_NAMES, listed, suggested_teams
+from league.envs.protocol import ActionSpec, EnvSpec
+from league.envs.seat_plan import MAX_NAMES, listed, suggested_teams
 
 
 def spec_facts(spec: EnvSpec) -> Iterator[tuple[str, str]]:

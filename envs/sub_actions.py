@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec
-from envs.sampling import uniform_legal
+from league.envs.protocol import ActionSpec
+from league.envs.sampling import uniform_legal
 
 Pick = Callable[[NDArray[np.bool_]], NDArray[np.int64]]
 """Legal choices bool [K, n] of a sub-action (a row without any is unused) -> one choice per row, int64 [K]."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from envs.plugins import load, load_admitted
 from league.config.component_options import build_component
 from league.core.state.registry import use_loaders
+from league.envs.plugins import load, load_admitted
 from league.version import __version__
 
 if TYPE_CHECKING:
-    from league.exact.load_policy import load_policy as load_policy
-    from league.serving.opponent import as_opponent as as_opponent
+    from league.deploy.serving.opponent import as_opponent as as_opponent
+    from league.policies.exact.load_policy import load_policy as load_policy
 
 __all__ = ["__version__", "as_opponent", "load_policy"]
 
@@ -22,11 +22,11 @@ use_loaders(built_in=load, own=load_admitted, build=build_component)
 def __getattr__(name: str) -> object:
     # Loading brings in torch, which `import league` (and with it every command) must not wait for.
     if name == "load_policy":
-        from league.exact.load_policy import load_policy
+        from league.policies.exact.load_policy import load_policy
 
         return load_policy
     if name == "as_opponent":
-        from league.serving.opponent import as_opponent
+        from league.deploy.serving.opponent import as_opponent
 
         return as_opponent
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
 """`python -m league` is the `league` command."""
 
-from league.cli import main
+from league.cli.main import main
 
 main()

@@ -15,15 +15,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from agents.acting.policy import ActInputs, CoreRows, Policy
-from agents.acting.turn_policies import Decisions, TurnPolicies
-from agents.unroll.builder import UnrollBuilder, turn_rewards
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs import calls
-from envs.failures import FaultTolerant, GameFailure
-from envs.protocol import BatchedEnv, ForkableEnv, Turn
-from envs.sampling import pack_stream, unpack_stream
+from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
+from league.agents.acting.policy import ActInputs, CoreRows, Policy
+from league.agents.acting.turn_policies import Decisions, TurnPolicies
+from league.agents.unroll.builder import UnrollBuilder, turn_rewards
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs import calls
+from league.envs.failures import FaultTolerant, GameFailure
+from league.envs.protocol import BatchedEnv, ForkableEnv, Turn
+from league.envs.sampling import pack_stream, unpack_stream
 
 
 class AssignmentLike(Protocol):

@@ -16,23 +16,30 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from agents.acting.policy import BLOCK_SLOTS, padded_size
-from agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
-from agents.nets.centralised import ZerosForMissing
-from agents.nets.cores.clock import ClockCore
-from agents.nets.cores.lstm import LSTMCore
-from agents.nets.cores.stack import StackCore
-from agents.nets.dict_encoder import Branches
-from agents.nets.entities import EntityInput, EntityLayer, EntityPool
-from agents.nets.heads import CategoricalHead, HeadsBlock
-from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
-from agents.nets.input_scaling import FieldScaling
-from agents.nets.kernels.dense import Dense, fused_product, prefers_fused
-from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
-from agents.nets.network import Network, NetworkOutput
-from agents.nets.popart import ValueScale
-from agents.nets.separate_value import TwinCore, TwinHeads, TwinInput, TwinLayer
-from agents.nets.sub_actions import MultiCategoricalHead
+from league.agents.acting.policy import BLOCK_SLOTS, padded_size
+from league.agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
+from league.agents.nets.centralised import ZerosForMissing
+from league.agents.nets.cores.clock import ClockCore
+from league.agents.nets.cores.lstm import LSTMCore
+from league.agents.nets.cores.stack import StackCore
+from league.agents.nets.dict_encoder import Branches
+from league.agents.nets.entities import EntityInput, EntityLayer, EntityPool
+from league.agents.nets.heads import CategoricalHead, HeadsBlock
+from league.agents.nets.image_encoders import (
+    BlockMeans,
+    PictureInput,
+    PlainStage,
+    ResidualPair,
+    ResidualStage,
+    StridedStage,
+)
+from league.agents.nets.input_scaling import FieldScaling
+from league.agents.nets.kernels.dense import Dense, fused_product, prefers_fused
+from league.agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
+from league.agents.nets.network import Network, NetworkOutput
+from league.agents.nets.popart import ValueScale
+from league.agents.nets.separate_value import TwinCore, TwinHeads, TwinInput, TwinLayer
+from league.agents.nets.sub_actions import MultiCategoricalHead
 
 SHARED = (
     *(Network, nn.ModuleDict, nn.ModuleList, nn.Sequential, nn.Identity, nn.Tanh),

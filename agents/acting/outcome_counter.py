@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.placements import Placements, comparable, has_placements, ranks_of
+from league.envs.placements import Placements, comparable, has_placements, ranks_of
 
 INITIAL_RANKINGS = 256
 """Rows of the table of rankings at the start."""

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.nets.heads import Head
-from agents.nets.kernels.distributions import probabilities
-from agents.nets.network import Network
-from agents.nets.sub_actions import SubActionsHead
-from agents.weights import Weights, adopt
-from envs.bots import Bot
-from envs.protocol import BatchedEnv, EnvError, Turn
+from league.agents.nets.heads import Head
+from league.agents.nets.kernels.distributions import probabilities
+from league.agents.nets.network import Network
+from league.agents.nets.sub_actions import SubActionsHead
+from league.agents.weights import Weights, adopt
+from league.envs.bots import Bot
+from league.envs.protocol import BatchedEnv, EnvError, Turn
 
 BLOCK_SLOTS = 64
 """Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn.

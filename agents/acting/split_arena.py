@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from agents.acting.arena import Arena, AssignmentLike
-from agents.acting.outcome_counter import AssignmentTotals
-from agents.acting.policy import Policy
-from agents.unroll.unroll import Unrolls
-from envs.failures import GameFailure
-from envs.protocol import BatchedEnv
+from league.agents.acting.arena import Arena, AssignmentLike
+from league.agents.acting.outcome_counter import AssignmentTotals
+from league.agents.acting.policy import Policy
+from league.agents.unroll.unroll import Unrolls
+from league.envs.failures import GameFailure
+from league.envs.protocol import BatchedEnv
 
 
 class SplitArena:

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.network_group import NetworkGroup, can_group
-from agents.acting.policy import (
+from league.agents.acting.network_group import NetworkGroup, can_group
+from league.agents.acting.policy import (
     ActInputs,
     ActOutputs,
     AskedOutputs,

@@ -9,31 +9,31 @@ import time
 import numpy as np
 import torch
 
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.registry import UPDATE_MODES
-from agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
-from agents.learner.data.batch import batch_from
-from agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
-from agents.learner.learner import Learner
-from agents.learner.pipeline.partition import plan_pipeline
-from agents.learner.pipeline.stages import boundaries_of, cut_network
-from agents.learner.step.backend import Boundary, Placement, make_backend
-from agents.learner.step.optimizer import FlatOptimizer
-from agents.learner.step.replica_sync import make_update_mode
-from agents.learner.step.updater import LocalUpdater, Updater
-from agents.learner.workers.distributed_updater import UpdaterGroup
-from agents.learner.workers.worker import NetworkPlan, WorkerSetup
-from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.dense import CPU_BFLOAT16
-from agents.nets.network import Network, build_network
-from agents.restart_state import weights_alone
-from agents.torch_runtime import keep_float32
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollSpec
-from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
-from envs.component_choice import kind_of
-from envs.protocol import EnvSpec
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.registry import UPDATE_MODES
+from league.agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
+from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline.partition import plan_pipeline
+from league.agents.learner.pipeline.stages import boundaries_of, cut_network
+from league.agents.learner.step.backend import Boundary, Placement, make_backend
+from league.agents.learner.step.optimizer import FlatOptimizer
+from league.agents.learner.step.replica_sync import make_update_mode
+from league.agents.learner.step.updater import LocalUpdater, Updater
+from league.agents.learner.workers.distributed_updater import UpdaterGroup
+from league.agents.learner.workers.worker import NetworkPlan, WorkerSetup
+from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.dense import CPU_BFLOAT16
+from league.agents.nets.network import Network, build_network
+from league.agents.restart_state import weights_alone
+from league.agents.torch_runtime import keep_float32
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import UnrollSpec
+from league.agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
+from league.envs.component_choice import kind_of
+from league.envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
 

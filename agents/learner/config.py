@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envs.component_choice import Component, kind_of
-from envs.protocol import MAX_DEADLINE_S
+from league.envs.component_choice import Component, kind_of
+from league.envs.protocol import MAX_DEADLINE_S
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""

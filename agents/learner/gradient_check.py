@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossStats
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.config import LearnerConfig
-from agents.learner.errors import GradientCheckError
-from agents.learner.step.updater import UpdateInputs
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.weights import Layout
+from league.agents.learner.algorithms.loss_stats import LossStats
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import Layout
 
 MAX_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 """Largest difference of a gradient, relative to the largest of its parameter, or to 1e-3 of the largest of all."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossStats
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Ahead
-from agents.learner.errors import NonFiniteError, StageError
-from agents.learner.step.advantage_scale import AdvantageScale
-from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
-from agents.restart_state import (
+from league.agents.learner.algorithms.loss_stats import LossStats
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Ahead
+from league.agents.learner.errors import NonFiniteError, StageError
+from league.agents.learner.step.advantage_scale import AdvantageScale
+from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
+from league.agents.restart_state import (
     Arrays,
     Counters,
     counters_in,
@@ -29,8 +29,8 @@ from agents.restart_state import (
     weights_alone,
     with_teacher,
 )
-from agents.unroll.unroll import Unrolls
-from agents.weights import Layout, Weights, WeightsError, require_finite
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""

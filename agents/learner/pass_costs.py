@@ -1,7 +1,7 @@
 """Measured costs of a network on one core, of acting and of learning; of acting on a GPU of this machine too.
 
 A pass over n decisions costs `call_s + n * each_s`; both are found from a small and a large pass. Costs on a core
-are those at its usual speed, see `envs.facts.core_speed`.
+are those at its usual speed, see `league.envs.facts.core_speed`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import torch
 
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.build import local_updater
-from agents.learner.config import LearnerConfig
-from agents.learner.step.backend import Placement
-from agents.learner.step.updater import UpdateInputs
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.weights import layout_of
-from envs.facts.core_speed import WORK_S, Pace, work_s
-from envs.protocol import EnvSpec
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.build import local_updater
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.step.backend import Placement
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import layout_of
+from league.envs.facts.core_speed import WORK_S, Pace, work_s
+from league.envs.protocol import EnvSpec
 
 SMALL, LARGE = 32, 512
 """Decisions in the two passes."""

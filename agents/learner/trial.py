@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import torch
 
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.build import candidate_dtypes, default_device, local_updater
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.step.backend import Placement
-from agents.learner.step.updater import UpdateInputs
-from agents.nets.network import Network
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollSpec
-from envs.plugins import first_line
-from envs.protocol import EnvSpec
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.build import candidate_dtypes, default_device, local_updater
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.step.backend import Placement
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.nets.network import Network
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import UnrollSpec
+from league.envs.plugins import first_line
+from league.envs.protocol import EnvSpec
 
 ROWS, STEPS, SEED = 3, 2, 0
 CPU = torch.device("cpu")
 OTHER_TYPE = (
-    "; a network also computes in bfloat16 where that is faster: convert inputs as agents.nets.blocks.compute_dtype "
+    "; a network also computes in bfloat16 where that is faster: convert inputs as league.agents.nets.blocks.compute_dtype "
     "says, or set learner.precision: float32"
 )
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from agents.losses.policy import policy_gradient_loss
-from agents.losses.returns import UpgoReturns, upgo
-from agents.losses.vtrace import VTraceReturns, clip_ratios, vtrace
+from league.agents.losses.policy import policy_gradient_loss
+from league.agents.losses.returns import UpgoReturns, upgo
+from league.agents.losses.vtrace import VTraceReturns, clip_ratios, vtrace
 
 
 def group_sums(log_terms: Tensor, groups: tuple[tuple[int, ...], ...], *, used: Tensor | None = None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from agents.nets.kernels.distributions import log_softmax, probabilities
+from league.agents.nets.kernels.distributions import log_softmax, probabilities
 
 
 def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:

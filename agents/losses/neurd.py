@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from agents.losses.policy import zero_invalid
-from agents.nets.kernels.distributions import ILLEGAL_LOGIT, log_softmax, probabilities
+from league.agents.losses.policy import zero_invalid
+from league.agents.nets.kernels.distributions import ILLEGAL_LOGIT, log_softmax, probabilities
 
 
 def neurd_loss(

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.losses.policy import MAX_LOG_RATIO
-from agents.losses.vtrace import Clips, Floats, on_host, vtrace, vtrace_by_numpy
-from agents.nets.kernels.distributions import by_action
+from league.agents.losses.policy import MAX_LOG_RATIO
+from league.agents.losses.vtrace import Clips, Floats, on_host, vtrace, vtrace_by_numpy
+from league.agents.nets.kernels.distributions import by_action
 
 
 @dataclass(frozen=True)

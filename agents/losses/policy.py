@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from agents.losses.shapes import check_time_major
+from league.agents.losses.shapes import check_time_major
 
 MAX_LOG_RATIO = 20.0
 """Bound of a log-ratio before it is exponentiated: beyond every clip and far below 88, where float32's exp overflows.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agents.losses.shapes import check_bootstrap, check_time_major
-from agents.losses.vtrace import clip_ratios, scan_backward
+from league.agents.losses.shapes import check_bootstrap, check_time_major
+from league.agents.losses.vtrace import clip_ratios, scan_backward
 
 
 @torch.no_grad()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from agents.losses.policy import zero_invalid
-from agents.losses.shapes import check_time_major
+from league.agents.losses.policy import zero_invalid
+from league.agents.losses.shapes import check_time_major
 
 
 def value_loss(values: Tensor, targets: Tensor, *, valid: Tensor | None = None) -> Tensor:

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.losses.policy import MAX_LOG_RATIO
-from agents.losses.shapes import check_bootstrap, check_time_major
+from league.agents.losses.policy import MAX_LOG_RATIO
+from league.agents.losses.shapes import check_bootstrap, check_time_major
 
 Floats = NDArray[Any]
 """float32 or float64."""

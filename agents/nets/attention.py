@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import compute_dtype, orthogonal_dense
-from agents.nets.kernels import feed_forward, sets
-from agents.nets.kernels.dense import dense
+from league.agents.nets.blocks import compute_dtype, orthogonal_dense
+from league.agents.nets.kernels import feed_forward, sets
+from league.agents.nets.kernels.dense import dense
 
 HIDDEN_FACTOR = 4
 """Hidden width of a feed-forward layer. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""

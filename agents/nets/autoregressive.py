@@ -20,13 +20,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import compute_dtype, orthogonal_dense
-from agents.nets.config import NetworkConfig
-from agents.nets.heads import POLICY_GAIN, require_kind
-from agents.nets.kernels.dense import Dense
-from agents.nets.kernels.distributions import mask_logits, mix_uniform
-from agents.nets.sub_actions import Choose, SubAction, SubActionsHead, sub_action_of
-from envs.protocol import ActionSpec, SubActionMask
+from league.agents.nets.blocks import compute_dtype, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import POLICY_GAIN, require_kind
+from league.agents.nets.kernels.dense import Dense
+from league.agents.nets.kernels.distributions import mask_logits, mix_uniform
+from league.agents.nets.sub_actions import Choose, SubAction, SubActionsHead, sub_action_of
+from league.envs.protocol import ActionSpec, SubActionMask
 
 
 @dataclass(frozen=True)

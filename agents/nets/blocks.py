@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.dense import Dense
-from envs.protocol import ArraySpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.dense import Dense
+from league.envs.protocol import ArraySpec
 
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "relu": (torch.relu, 2.0**0.5),

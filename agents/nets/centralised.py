@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Encoder
-from envs.protocol import ArraySpec, EnvSpec
+from league.agents.nets.blocks import Block, Encoder
+from league.envs.protocol import ArraySpec, EnvSpec
 
 
 class ZerosForMissing(nn.Module):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from envs.component_choice import Component
+from league.envs.component_choice import Component
 
 MAX_WIDTH = 65_536
 """Largest width of a layer: two such layers in a row take 17 GB."""

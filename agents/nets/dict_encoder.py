@@ -13,13 +13,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Encoder
-from agents.nets.config import NetworkConfig
-from agents.nets.entities import encode_entities, entity_layout
-from agents.nets.image_encoders import plain_pictures
-from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer, dense_blocks
-from envs.facts.pictures import PICTURE_RANK
-from envs.protocol import ArraySpec
+from league.agents.nets.blocks import Block, Encoder
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.entities import encode_entities, entity_layout
+from league.agents.nets.image_encoders import plain_pictures
+from league.agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer, dense_blocks
+from league.envs.facts.pictures import PICTURE_RANK
+from league.envs.protocol import ArraySpec
 
 
 class Branches(nn.Module):

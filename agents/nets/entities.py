@@ -18,14 +18,14 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from agents.nets.attention import Norm, TransformerLayer
-from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
-from agents.nets.config import NetworkConfig
-from agents.nets.input_scaling import field_scalings
-from agents.nets.kernels.dense import Dense
-from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks
-from agents.nets.passthrough import passthrough
-from envs.protocol import MASK_ENDING, ArraySpec
+from league.agents.nets.attention import Norm, TransformerLayer
+from league.agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.input_scaling import field_scalings
+from league.agents.nets.kernels.dense import Dense
+from league.agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks
+from league.agents.nets.passthrough import passthrough
+from league.envs.protocol import MASK_ENDING, ArraySpec
 
 SET_RANK = 2
 

@@ -11,9 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import compute_dtype, orthogonal_dense
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.distributions import (
+from league.agents.nets.blocks import compute_dtype, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.distributions import (
     categorical_entropy,
     categorical_log_prob,
     categorical_log_prob_and_entropy,
@@ -24,8 +24,8 @@ from agents.nets.kernels.distributions import (
     sample_categorical,
     sample_gaussian,
 )
-from agents.nets.popart import ValueScale
-from envs.protocol import ActionSpec
+from league.agents.nets.popart import ValueScale
+from league.envs.protocol import ActionSpec
 
 POLICY_GAIN = 0.01
 """Orthogonal gain of the policy's rows: the first policy is nearly uniform. Source: Andrychowicz et al. 2021, 3.2."""

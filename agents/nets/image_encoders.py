@@ -1,7 +1,7 @@
 """Encoders for pictures and boards: plain and strided convolutions, and IMPALA's residual network.
 
 Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture, with its
-channels where `envs.facts.pictures` sees them. Fields of other ranks are flattened and join its features after the
+channels where `league.envs.facts.pictures` sees them. Fields of other ranks are flattened and join its features after the
 convolutions.
 """
 
@@ -14,12 +14,12 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, unset_on_cpu
-from agents.nets.config import NetworkConfig
-from agents.nets.input_scaling import FieldScaling
-from agents.nets.mlp import FlattenFields, dense_blocks
-from envs.facts.pictures import PICTURE_RANK, has_channels_first, picture_shape
-from envs.protocol import ArraySpec
+from league.agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, unset_on_cpu
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.input_scaling import FieldScaling
+from league.agents.nets.mlp import FlattenFields, dense_blocks
+from league.envs.facts.pictures import PICTURE_RANK, has_channels_first, picture_shape
+from league.envs.protocol import ArraySpec
 
 LARGE_SIDE = 96
 """Height or width in pixels beyond which strided convolutions see averages over blocks of pixels."""

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.nets.config import NetworkConfig
-from envs.protocol import ArraySpec
+from league.agents.nets.config import NetworkConfig
+from league.envs.protocol import ArraySpec
 
 
 def symlog(numbers: Tensor) -> Tensor:

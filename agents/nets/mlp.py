@@ -9,10 +9,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
-from agents.nets.config import NetworkConfig
-from agents.nets.input_scaling import FieldScaling, field_scalings
-from envs.protocol import ArraySpec
+from league.agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.input_scaling import FieldScaling, field_scalings
+from league.envs.protocol import ArraySpec
 
 
 class FlattenFields(nn.Module):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import (
+from league.agents.nets.blocks import (
     Block,
     CoreBuilder,
     Encoder,
@@ -26,15 +26,15 @@ from agents.nets.blocks import (
     Trunk,
     run_block,
 )
-from agents.nets.centralised import check_central, policy_fields, tolerate_missing
-from agents.nets.config import NetworkConfig
-from agents.nets.heads import Head, HeadBuilder, HeadsBlock
-from agents.nets.passthrough import passthrough
-from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
-from agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
-from agents.nets.separate_value import TwinHeads, pair_trunks
-from agents.nets.sub_actions import num_sub_actions
-from envs.protocol import ArraySpec, EnvSpec, SeatGroup, field_label
+from league.agents.nets.centralised import check_central, policy_fields, tolerate_missing
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import Head, HeadBuilder, HeadsBlock
+from league.agents.nets.passthrough import passthrough
+from league.agents.nets.registry import CORES, ENCODERS, HEADS, resolve
+from league.agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
+from league.agents.nets.separate_value import TwinHeads, pair_trunks
+from league.agents.nets.sub_actions import num_sub_actions
+from league.envs.protocol import ArraySpec, EnvSpec, SeatGroup, field_label
 
 __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block
+from league.agents.nets.blocks import Block
 
 
 class Passthrough(nn.Module):

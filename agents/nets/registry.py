@@ -5,32 +5,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
-from envs import plugins
-from envs.component_choice import Component, kind_of
-from envs.plugin_options import options_argument
+from league.envs import plugins
+from league.envs.component_choice import Component, kind_of
+from league.envs.plugin_options import options_argument
 
 ENCODERS: dict[str, str] = {
-    "conv": "agents.nets.image_encoders:build_conv",
-    "dict": "agents.nets.dict_encoder:build_fields",
-    "entities": "agents.nets.entities:build_entities",
-    "impala_resnet": "agents.nets.image_encoders:build_impala_resnet",
-    "mlp": "agents.nets.mlp:build_mlp",
-    "nature_cnn": "agents.nets.image_encoders:build_nature_cnn",
+    "conv": "league.agents.nets.image_encoders:build_conv",
+    "dict": "league.agents.nets.dict_encoder:build_fields",
+    "entities": "league.agents.nets.entities:build_entities",
+    "impala_resnet": "league.agents.nets.image_encoders:build_impala_resnet",
+    "mlp": "league.agents.nets.mlp:build_mlp",
+    "nature_cnn": "league.agents.nets.image_encoders:build_nature_cnn",
 }
 
 CORES: dict[str, str] = {
-    "clock": "agents.nets.cores.clock:build_clock",
-    "lstm": "agents.nets.cores.lstm:build_lstm",
-    "stack": "agents.nets.cores.stack:build_stack",
-    "transformer": "agents.nets.cores.transformer:build_transformer",
+    "clock": "league.agents.nets.cores.clock:build_clock",
+    "lstm": "league.agents.nets.cores.lstm:build_lstm",
+    "stack": "league.agents.nets.cores.stack:build_stack",
+    "transformer": "league.agents.nets.cores.transformer:build_transformer",
 }
 
 HEADS: dict[str, str] = {
-    "autoregressive": "agents.nets.autoregressive:AutoregressiveHead",
-    "box": "agents.nets.heads:GaussianHead",
-    "categorical": "agents.nets.heads:CategoricalHead",
-    "multi_categorical": "agents.nets.sub_actions:MultiCategoricalHead",
-    "tanh_gaussian": "agents.nets.tanh_gaussian:TanhGaussianHead",
+    "autoregressive": "league.agents.nets.autoregressive:AutoregressiveHead",
+    "box": "league.agents.nets.heads:GaussianHead",
+    "categorical": "league.agents.nets.heads:CategoricalHead",
+    "multi_categorical": "league.agents.nets.sub_actions:MultiCategoricalHead",
+    "tanh_gaussian": "league.agents.nets.tanh_gaussian:TanhGaussianHead",
 }
 
 
@@ -43,7 +43,7 @@ def resolve(choice: Component, registry: Mapping[str, str], *, kind: str) -> Cal
 
     Args:
       choice: a key of `registry`, "module:attribute" of a builder outside this package, or a mapping of such a kind
-        and the builder's own options, see `envs.plugin_options`.
+        and the builder's own options, see `league.envs.plugin_options`.
       registry: name -> "module:attribute".
       kind: "encoder", "core" or "head", for the message.
     Raises:

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import SideInputs
-from agents.nets.heads import CategoricalHead, GaussianHead, Head, HeadsBlock
-from agents.nets.kernels.distributions import ILLEGAL_LOGIT
-from agents.nets.separate_value import TwinHeads
-from agents.nets.sub_actions import MultiCategoricalHead
-from envs.padding import box_entries, corner, mask_entries
-from envs.protocol import SEAT_GROUP, ArraySpec, EnvSpec, SeatGroup
+from league.agents.nets.blocks import SideInputs
+from league.agents.nets.heads import CategoricalHead, GaussianHead, Head, HeadsBlock
+from league.agents.nets.kernels.distributions import ILLEGAL_LOGIT
+from league.agents.nets.separate_value import TwinHeads
+from league.agents.nets.sub_actions import MultiCategoricalHead
+from league.envs.padding import box_entries, corner, mask_entries
+from league.envs.protocol import SEAT_GROUP, ArraySpec, EnvSpec, SeatGroup
 
 NO_ENTROPY = -0.5 * math.log(2.0 * math.pi * math.e)
 """Log standard deviation of a normal whose entropy is 0."""

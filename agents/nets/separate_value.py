@@ -12,10 +12,10 @@ from itertools import zip_longest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
-from agents.nets.config import NetworkConfig
-from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_passthrough
-from envs.protocol import ArraySpec
+from league.agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import VALUE_GAIN, Head, value_activation, with_passthrough
+from league.envs.protocol import ArraySpec
 
 WAIT = Block("wait", nn.Identity())
 """Replaces a block where one trunk has fewer blocks than the other."""

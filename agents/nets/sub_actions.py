@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.nets.config import NetworkConfig
-from agents.nets.heads import POLICY_GAIN, Head, require_kind
-from agents.nets.kernels.distributions import (
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import POLICY_GAIN, Head, require_kind
+from league.agents.nets.kernels.distributions import (
     ILLEGAL_LOGIT,
     categorical_entropy,
     categorical_log_prob,
@@ -24,7 +24,7 @@ from agents.nets.kernels.distributions import (
     mix_uniform,
     sample_categorical,
 )
-from envs.protocol import ActionSpec
+from league.envs.protocol import ActionSpec
 
 Choose = Callable[[int, Tensor], Tensor]
 """(number of the sub-action, its masked logits [..., n]) -> its choice int64 [...]."""

@@ -10,10 +10,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from agents.nets.config import NetworkConfig
-from agents.nets.heads import GaussianHead
-from agents.nets.kernels.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
-from envs.protocol import ActionSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import GaussianHead
+from league.agents.nets.kernels.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
+from league.envs.protocol import ActionSpec
 
 MIN_MARGIN = 1e-6
 """A sample with |tanh| closer to 1 than this is put on the bound: float32 has about 17 steps in between."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.protocol import Turn
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.protocol import Turn
 
 OUTCOMES = ("rewards", "discounts", "valid")
 """Fields per decision that the builder fills in instead of the policy."""

@@ -21,8 +21,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import ANY, FIELDS, Unrolls
-from envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES
+from league.agents.unroll.unroll import ANY, FIELDS, Unrolls
+from league.envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES
 
 DIGEST_BYTES = 16
 

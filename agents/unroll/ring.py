@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
-from agents.unroll.unroll_check import check_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
+from league.agents.unroll.unroll_check import check_unrolls
 
 MAX_REASON = 500
 """Most characters of a reason for refusing rows: their own field names may be long."""

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.padding import group_mask
-from envs.protocol import MASK_ENDING, SEAT_GROUP, ActionSpec
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.padding import group_mask
+from league.envs.protocol import MASK_ENDING, SEAT_GROUP, ActionSpec
 
 
 def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:

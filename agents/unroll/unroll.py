@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec
+from league.envs.protocol import EnvSpec
 
 Array = TypeVar("Array")
 Record = TypeVar("Record", bound="UnrollFields[Any]")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import Unrolls
-from envs.protocol import MAX_REWARD, ActionSpec
+from league.agents.unroll.unroll import Unrolls
+from league.envs.protocol import MAX_REWARD, ActionSpec
 
 
 def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:

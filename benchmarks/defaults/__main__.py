@@ -31,7 +31,7 @@ from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
 from benchmarks.defaults.rules import rules_digest
 from benchmarks.report import Report
 from benchmarks.strength.runs import ROOT
-from league.child_process import end_with_parent
+from league.processes.child_process import end_with_parent
 
 POPULATIONS = (LEAGUE, LATEST, HALF, TUNED)
 RESULTS = ROOT / "benchmarks" / "results" / "defaults"

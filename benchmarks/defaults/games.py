@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from benchmarks.strength.runs import ROOT
-from envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig
 
 EXACT: Final = "exact"
 SCORE: Final = "score"

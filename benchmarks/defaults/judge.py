@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.acting.policy import Policy
 from benchmarks.defaults.games import EXACT, RETURN, Game
 from benchmarks.strength.robustness import load_snapshot, main_snapshots
-from envs.registry import spec_of
-from league.contenders.bots import bot_policy
+from league.agents.acting.policy import Policy
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
-from league.eval.match import play_match
-from league.exact.behaviours import members_of, uniform
-from league.exact.exploitability import nash_conv
+from league.envs.registry import spec_of
+from league.judge.contenders.bots import bot_policy
+from league.judge.matches.match import play_match
+from league.policies.exact.behaviours import members_of, uniform
+from league.policies.exact.exploitability import nash_conv
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run
 from league.policies.select import UnknownPolicy

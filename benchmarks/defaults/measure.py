@@ -18,7 +18,7 @@ from benchmarks.defaults.games import ALL, EXACT, RETURN, Game
 from benchmarks.defaults.judge import LAST, Evaluation, exports_of, figures_of, reference_figures, versus
 from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import core_budget, wall_limit
-from envs.registry import spec_of
+from league.envs.registry import spec_of
 from league.policies.loading import OpenRun, open_run
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder

@@ -22,11 +22,11 @@ RULES = (
     "agents/unroll",
     "league/config",
     "league/core",
-    "league/exact",
-    "league/exploit",
+    "league/policies/exact",
+    "league/lab/exploit",
     "league/policies",
     "league/run",
-    "league/runtime/inprocess.py",
+    "league/hosts/inprocess.py",
     "benchmarks/defaults/judge.py",
 )
 """Folders and files whose code decides on what is trained, exported and measured."""

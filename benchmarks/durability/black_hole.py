@@ -11,9 +11,9 @@ import yaml
 
 from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
-from league.chaos.follower import Command, JournalFollower, of_kind, wait_for
 from league.core.state.events import LeaseFinished
-from league.runtime.processor_time import cpu_seconds
+from league.operate.chaos.follower import Command, JournalFollower, of_kind, wait_for
+from league.processes.processor_time import cpu_seconds
 
 PAIRS = 5
 WINDOW_S = 30.0

@@ -3,7 +3,7 @@
     python -m benchmarks.durability.cluster --json
 
 The machines are namespaces of this one, see `benchmarks.durability.machines`; the head's holds the daemon and the run
-folder, which no other sees. An outside reader follows the journal, as in `league.chaos`. The rows of
+folder, which no other sees. An outside reader follows the journal, as in `league.operate.chaos`. The rows of
 the cut wire are those of a wire that is cut for 30 s.
 """
 
@@ -24,9 +24,9 @@ import yaml
 
 from benchmarks.durability.machines import ISOLATED, Machines, run_isolated
 from benchmarks.report import Report
-from league.chaos.audit import audit_run, verify
-from league.chaos.follower import Command, JournalFollower, Noted, RunFailed, of_kind, wait_for
 from league.core.state.events import LeaseExpired, LeaseFinished, LeaseGranted
+from league.operate.chaos.audit import audit_run, verify
+from league.operate.chaos.follower import Command, JournalFollower, Noted, RunFailed, of_kind, wait_for
 
 START_S = 240.0
 STEP_S = 180.0
@@ -51,7 +51,7 @@ SETTINGS: dict[str, object] = {
 """One player, and leases of a fraction of a second, on every machine of the cluster."""
 
 OWN_GAME = """
-from envs.games.connect_four import ConnectFour
+from league.envs.games.connect_four import ConnectFour
 
 def game(*, num_envs):
     return ConnectFour(num_envs=num_envs)

@@ -27,10 +27,10 @@ from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.records import AssignmentOutcome
 from league.core.state.state import digest
 from league.errors import LeagueError
+from league.hosts.actors.actor_state_file import decode_actor_state, encode_actor_state
+from league.hosts.protocol import HostState
 from league.run.budget import ClockFile, Spent
 from league.run.resume_files import files_to_note, read_noted
-from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
-from league.runtime.protocol import HostState
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state

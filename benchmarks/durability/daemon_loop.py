@@ -25,21 +25,16 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from agents.nets.network import build_network
-from agents.restart_state import Counters, restart_state
-from agents.weights import Weights, layout_of
 from benchmarks.report import Report as Rows
-from envs.registry import spec_of
+from league.agents.nets.network import build_network
+from league.agents.restart_state import Counters, restart_state
+from league.agents.weights import Weights, layout_of
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague, FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
-from league.policies.policy_store import PolicyStore
-from league.run.budget import Limits, Meter, Spent
-from league.run.budget_account import BudgetAccount
-from league.run.daemon import Daemon
-from league.run.daemon_status import DaemonStatus
-from league.runtime.protocol import (
+from league.envs.registry import spec_of
+from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
     HostStarted,
@@ -57,6 +52,11 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.policies.policy_store import PolicyStore
+from league.run.budget import Limits, Meter, Spent
+from league.run.budget_account import BudgetAccount
+from league.run.daemon import Daemon
+from league.run.daemon_status import DaemonStatus
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder, WorkerStatus
@@ -94,7 +94,7 @@ SETTINGS = {
 PARTS = {
     "core (decide, apply)": ("/league/core/",),
     "journal and stores": ("/league/store/", "sqlite3", "fsync", "/safetensors/"),
-    "daemon and policies": ("/league/run/", "/league/policies/", "/league/operations/"),
+    "daemon and policies": ("/league/run/", "/league/policies/", "/league/run/operations/"),
 }
 """Part of the loop -> words in the paths or names of its functions."""
 

@@ -24,9 +24,9 @@ from league.config.run_config import RetentionConfig
 from league.core.retention import most_snapshots
 from league.core.state.commands import FinishLease, RequestLease
 from league.core.state.events import EVENTS, LeaseGranted
-from league.monitor.jsonl_sink import JsonlSink, MetricRow
-from league.monitor.names import METRICS
-from league.monitor.row_spacing import ROWS_PER_E_FOLD
+from league.run.monitor.jsonl_sink import JsonlSink, MetricRow
+from league.run.monitor.names import METRICS
+from league.run.monitor.row_spacing import ROWS_PER_E_FOLD
 from league.store.journal_reader import JournalReader
 from league.store.journal_segments import PLAIN_EVENTS, SEGMENT
 from league.store.storage import Storage

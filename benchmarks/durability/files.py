@@ -13,17 +13,17 @@ import numpy as np
 
 from benchmarks.report import Report
 from benchmarks.throughput.league_scale import created, spread_games
-from league.alerts.condition import ALERT_CONDITIONS, AlertInputs, make_condition
-from league.alerts.courier import Courier
-from league.alerts.sink import AlertNews
-from league.alerts.watch import LOOK_EVERY_S, AlertWatch
 from league.config.loading import config_of, plain_config
 from league.errors import LeagueError
-from league.history.backup import back_up
-from league.history.snapshot_gc import collect_stopped, plan_gc
-from league.reports.verify import verify_run
+from league.operate.history.backup import back_up
+from league.operate.history.snapshot_gc import collect_stopped, plan_gc
+from league.run.alerts.condition import ALERT_CONDITIONS, AlertInputs, make_condition
+from league.run.alerts.courier import Courier
+from league.run.alerts.sink import AlertNews
+from league.run.alerts.watch import LOOK_EVERY_S, AlertWatch
 from league.run.budget import Limits
 from league.run.launch import resume, start
+from league.see.reports.verify import verify_run
 from league.store.storage import Storage
 
 RUN = """

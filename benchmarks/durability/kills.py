@@ -7,10 +7,10 @@ from pathlib import Path
 import yaml
 
 from benchmarks.report import Report
-from league.chaos.chaos import Chaos, run_chaos
-from league.chaos.plan import KILL, Plan
-from league.chaos.prepare import prepare
-from league.chaos.verdict import Verdict
+from league.operate.chaos.chaos import Chaos, run_chaos
+from league.operate.chaos.plan import KILL, Plan
+from league.operate.chaos.prepare import prepare
+from league.operate.chaos.verdict import Verdict
 
 KILLS = 200
 REQUIRED_S = {"kill actor": 3.0, "kill learner": 15.0}

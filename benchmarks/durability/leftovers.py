@@ -12,8 +12,8 @@ import yaml
 
 from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
-from league.chaos.follower import STOP_S, Command, JournalFollower, wait_for
-from league.chaos.leftovers import left_of, remains_of
+from league.operate.chaos.follower import STOP_S, Command, JournalFollower, wait_for
+from league.operate.chaos.leftovers import left_of, remains_of
 from league.store.lock import start_ticks
 
 STOPS = 100

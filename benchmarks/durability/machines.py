@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.durability.slow_link import THERE
-from league.chaos.follower import RunFailed, wait_for
+from league.operate.chaos.follower import RunFailed, wait_for
 
 HEAD = "10.77.0.1"
 PORT = 6399

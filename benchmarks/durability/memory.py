@@ -20,17 +20,17 @@ from unittest import mock
 import numpy as np
 import yaml
 
-from agents.nets.network import build_network
-from agents.weights import Weights, layout_of
 from benchmarks.durability.daemon_loop import SETTINGS, STEPS_PER_LEASE, ManyHosts
 from benchmarks.report import Report as Rows
-from envs.registry import spec_of
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights, layout_of
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
+from league.envs.registry import spec_of
+from league.hosts.protocol import HostSetup, Report, SnapshotTaken, TakeSnapshot, Task
 from league.run import launch, session
 from league.run.budget import Limits
-from league.runtime.protocol import HostSetup, Report, SnapshotTaken, TakeSnapshot, Task
 
 HOSTS = 2
 SETTLED, LEASES = 1_000, 2_000

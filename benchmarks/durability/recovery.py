@@ -12,9 +12,9 @@ import yaml
 from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
 from benchmarks.throughput.league_scale import measure_restart
-from league.chaos.chaos import Chaos
-from league.chaos.plan import ACTOR, KILL, LEARNER, STOP, Strike
-from league.chaos.verdict import recovery_of
+from league.operate.chaos.chaos import Chaos
+from league.operate.chaos.plan import ACTOR, KILL, LEARNER, STOP, Strike
+from league.operate.chaos.verdict import recovery_of
 
 DEADLINE_S = 20.0
 HANGS, KILLS = 20, 20

@@ -13,24 +13,24 @@ from pathlib import Path
 import httpx
 
 from benchmarks.report import Report
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import ControlConfig
-from league.control.door import open_door
-from league.control.door_file import read_door_file
 from league.core.state.commands import Refused
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import spec_of
 from league.errors import LeagueError
-from league.exact.load_policy import load_policy
 from league.http.address import Listening
 from league.http.listeners import tcp_listener
 from league.http.server import ServerLimits, make_server, served_in_threads
 from league.http.token_file import new_tokens, tokens_in
-from league.operations.catalogue import OPERATIONS
-from league.operations.operator import Done
-from league.page.app import make_page
-from league.page.guard import CSRF_HEADER, Keys
-from league.page.runs.library import Library
+from league.policies.exact.load_policy import load_policy
+from league.run.control.door import open_door
+from league.run.control.door_file import read_door_file
+from league.run.operations.catalogue import OPERATIONS
+from league.run.operations.operator import Done
+from league.see.page.app import make_page
+from league.see.page.guard import CSRF_HEADER, Keys
+from league.see.page.runs.library import Library
 from league.store.run_folder import RunFolder
 from league.store.storage import checked_name
 

@@ -9,7 +9,7 @@ import yaml
 
 from benchmarks.report import Report
 from league.config.loading import parse_config
-from league.simulation.simulate import simulate
+from league.lab.simulation.simulate import simulate
 
 HOURS = 24.0
 ROLES = {

@@ -12,12 +12,12 @@ import yaml
 
 from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
-from league.chaos.audit import Audit, audit_run, verify
-from league.chaos.follower import Command, JournalFollower, Noted, of_kind, wait_for
-from league.control.client import ControlRefused, operate
-from league.control.door_file import NoDoor
 from league.core.state.events import LeaseFinished, SettingsChanged
 from league.core.state.state import LeagueState
+from league.operate.chaos.audit import Audit, audit_run, verify
+from league.operate.chaos.follower import Command, JournalFollower, Noted, of_kind, wait_for
+from league.run.control.client import ControlRefused, operate
+from league.run.control.door_file import NoDoor
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 

@@ -10,8 +10,8 @@ import yaml
 
 from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
-from league.chaos.chaos import Chaos
-from league.chaos.plan import ACTOR, KILL, Strike
+from league.operate.chaos.chaos import Chaos
+from league.operate.chaos.plan import ACTOR, KILL, Strike
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 

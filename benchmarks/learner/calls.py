@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import agents.losses.one_pass
-import agents.losses.vtrace
-import agents.nets.cores.lstm
+import league.agents.losses.one_pass
+import league.agents.losses.vtrace
+import league.agents.nets.cores.lstm
 
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__")
 """Methods of a tensor that wait until its device has computed it."""
@@ -96,13 +96,13 @@ def lstm_as_one_call() -> Iterator[None]:
         outputs, last = _OneCall.apply(packed.data, state[0], lstm.hidden_size)  # type: ignore[no-untyped-call]
         return packed._replace(data=outputs), (last, torch.zeros_like(last))
 
-    runs_packed, forward = agents.nets.cores.lstm.runs_packed, nn.LSTM.forward
-    agents.nets.cores.lstm.runs_packed = lambda features: True
+    runs_packed, forward = league.agents.nets.cores.lstm.runs_packed, nn.LSTM.forward
+    league.agents.nets.cores.lstm.runs_packed = lambda features: True
     nn.LSTM.forward = one_call  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        agents.nets.cores.lstm.runs_packed = runs_packed
+        league.agents.nets.cores.lstm.runs_packed = runs_packed
         nn.LSTM.forward = forward  # type: ignore[method-assign]
 
 
@@ -114,8 +114,8 @@ def counted_reads() -> Iterator[Counter[str]]:
     """
     found: Counter[str] = Counter()
     plain = {name: getattr(Tensor, name) for name in READS}
-    modules: tuple[Any, ...] = (agents.losses.vtrace, agents.losses.one_pass)
-    on_host = agents.losses.vtrace.on_host
+    modules: tuple[Any, ...] = (league.agents.losses.vtrace, league.agents.losses.one_pass)
+    on_host = league.agents.losses.vtrace.on_host
 
     def counting(name: str) -> Any:
         def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -17,17 +17,17 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.data.batch import Batch, batch_from
-from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
-from agents.learner.step.backend import Placement, SingleBackend, make_backend
-from agents.learner.step.replica_sync import AllReduce
-from agents.nets.network import Network
-from agents.torch_runtime import prepare_process
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollSpec
 from benchmarks.learner.policies import CONTROL, GAME, SIZES, build_lstm, build_transformer
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.data.batch import Batch, batch_from
+from league.agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
+from league.agents.learner.step.backend import Placement, SingleBackend, make_backend
+from league.agents.learner.step.replica_sync import AllReduce
+from league.agents.nets.network import Network
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import UnrollSpec
 
 CPU = torch.device("cpu")
 ROWS, STEPS = 24, 6

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from agents.nets.attention import EXCLUDED, HIDDEN_FACTOR
-from agents.nets.kernels import feed_forward, sets
-from agents.torch_runtime import prepare_process
 from benchmarks.learner.speed import DEVICE, ON_GPU, UNITS, shortest
 from benchmarks.report import Report
+from league.agents.nets.attention import EXCLUDED, HIDDEN_FACTOR
+from league.agents.nets.kernels import feed_forward, sets
+from league.agents.torch_runtime import prepare_process
 
 WIDTH, HEADS = 256, 4
 ROWS, CHECKED_ROWS = (8320, 64) if ON_GPU else (8, 4)

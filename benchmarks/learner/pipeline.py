@@ -17,18 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.build import build_updater, local_updater
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.data.batch import batch_from
-from agents.learner.learner import Learner, UpdateReport
-from agents.learner.pipeline.schedules import ideal_bubble
-from agents.learner.step.backend import Placement, SingleBackend
-from agents.learner.workers.worker import NetworkPlan
-from agents.torch_runtime import prepare_process
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.weights import layout_of
 from benchmarks.learner.gradient_ranks import (
     COEFFICIENTS,
     CPU,
@@ -46,6 +34,18 @@ from benchmarks.learner.policies import (
     build_transformer,
 )
 from benchmarks.report import Report
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.build import build_updater, local_updater
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.learner import Learner, UpdateReport
+from league.agents.learner.pipeline.schedules import ideal_bubble
+from league.agents.learner.step.backend import Placement, SingleBackend
+from league.agents.learner.workers.worker import NetworkPlan
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import layout_of
 
 NETS = ("lstm", "transformer")
 STAGES, MICROBATCHES = 4, 8

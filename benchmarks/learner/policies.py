@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.blocks import Block
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 FORWARD_S_PER_ROW = 0.004
 BACKWARD_S_PER_ROW = 0.008

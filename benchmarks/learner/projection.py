@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 import torch
 
-from agents.learner.build import local_updater
-from agents.learner.data.batch import batch_from
-from agents.learner.learner import Learner
-from agents.learner.step.backend import Placement
-from agents.nets.network import Network, build_network
-from agents.torch_runtime import prepare_process
-from agents.unroll.unroll import Unrolls
-from agents.weights import layout_of
 from benchmarks.learner.calls import Calls, calls_of, lstm_as_one_call
 from benchmarks.learner.speed import WORKLOADS, Workload, flops_per_decision, in_ring, rows_of
 from benchmarks.report import Report
+from league.agents.learner.build import local_updater
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.backend import Placement
+from league.agents.nets.network import Network, build_network
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import layout_of
 
 CPU = torch.device("cpu")
 ROWS = (1, 2)

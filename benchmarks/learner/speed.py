@@ -24,24 +24,24 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from agents.learner.build import default_device, local_updater
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import batch_from
-from agents.learner.data.feeder import GPU_DECODERS, Feeder
-from agents.learner.learner import Learner
-from agents.learner.step.backend import Placement
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.dense import product
-from agents.nets.network import Network, build_network
-from agents.torch_runtime import prepare_process
-from agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
-from agents.unroll.ring import UnrollRing
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.weights import layout_of
 from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.learner.build import default_device, local_updater
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.data.feeder import GPU_DECODERS, Feeder
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.backend import Placement
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.dense import product
+from league.agents.nets.network import Network, build_network
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import layout_of
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 DEVICE = default_device()
 ON_GPU = DEVICE.type == "cuda"

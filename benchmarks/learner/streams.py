@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from agents.learner.build import build_learner
-from agents.learner.config import PipelineConfig
-from agents.learner.learner import Learner
-from agents.torch_runtime import prepare_process
 from benchmarks.learner.speed import DEVICE, ON_GPU, WORKLOADS, Workload, in_ring, in_turns, rows_of
 from benchmarks.report import Report
+from league.agents.learner.build import build_learner
+from league.agents.learner.config import PipelineConfig
+from league.agents.learner.learner import Learner
+from league.agents.torch_runtime import prepare_process
 
 PIECES = 4
 STAGES = PipelineConfig(backend="threaded_pipeline", stages=2)

@@ -31,9 +31,9 @@ from benchmarks.strength.runs import (
     finished_run,
     wall_limit,
 )
-from envs.protocol import EnvConfig
-from league.contenders.bots import bot_policy
-from league.eval.match import play_match
+from league.envs.protocol import EnvConfig
+from league.judge.contenders.bots import bot_policy
+from league.judge.matches.match import play_match
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run, open_run
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from benchmarks.report import Report
 from benchmarks.strength.exact_runs import Exports, exports_of, payoff_range, run_settings
 from benchmarks.strength.runs import LEAGUE, NAIVE, ROOT, Plan, finished_run, wall_limit
-from envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig
 
 CONFIG = ROOT / "configs" / "rock_paper_scissors.yaml"
 POPULATIONS = (LEAGUE, NAIVE)

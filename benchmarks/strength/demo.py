@@ -11,11 +11,11 @@ from pathlib import Path
 
 from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
-from envs.protocol import EnvConfig
-from league.contenders.bots import bot_policy
-from league.eval.match import play_match
-from league.eval.report import EvalReport, evaluate_run
-from league.eval.report_table import report_lines
+from league.envs.protocol import EnvConfig
+from league.judge.contenders.bots import bot_policy
+from league.judge.matches.match import play_match
+from league.judge.matches.report import EvalReport, evaluate_run
+from league.judge.matches.report_table import report_lines
 from league.policies.loading import open_run
 
 POPULATIONS = (LEAGUE,)

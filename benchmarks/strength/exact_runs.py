@@ -13,12 +13,12 @@ import numpy as np
 
 from benchmarks.strength import repeated_games
 from benchmarks.strength.runs import core_budget
-from envs.protocol import EnvConfig
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.solvers import regret_matching
 from league.core.state.records import SnapshotInfo
-from league.exact import exploitability
-from league.exact.behaviours import Mixture, PolicyFunction, members_of
+from league.envs.protocol import EnvConfig
+from league.policies.exact import exploitability
+from league.policies.exact.behaviours import Mixture, PolicyFunction, members_of
 from league.policies.loading import OpenRun, load_from_run, load_selection, open_run
 from league.policies.select import Selection
 

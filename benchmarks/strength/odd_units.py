@@ -13,8 +13,8 @@ from gymnasium import spaces
 from gymnasium.wrappers import TransformObservation, TransformReward
 from pettingzoo.utils import BaseWrapper
 
-from envs.adapters.as_pettingzoo import as_pettingzoo
-from envs.protocol import EnvConfig
+from league.envs.adapters.as_pettingzoo import as_pettingzoo
+from league.envs.protocol import EnvConfig
 
 
 def one_seat(

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.policy import ActInputs, Policy
-from envs.bots import TacticalBot
-from envs.games.connect_four import COLS, ConnectFour
-from envs.sampling import uniform_legal
+from league.agents.acting.policy import ActInputs, Policy
+from league.envs.bots import TacticalBot
+from league.envs.games.connect_four import COLS, ConnectFour
+from league.envs.sampling import uniform_legal
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 
 FILE = Path(__file__).resolve().parents[2] / "tests" / "golden" / "connect_four_critical.json"

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.matrix import MatrixGame
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.exact.behaviours import Array, Mixture, PolicyFunction, probs_of
-from league.exact.small_game import NoExactValue
+from league.envs.games.matrix import MatrixGame
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.policies.exact.behaviours import Array, Mixture, PolicyFunction, probs_of
+from league.policies.exact.small_game import NoExactValue
 
 MAX_HISTORIES = 1_000_000
 """Before the last round."""

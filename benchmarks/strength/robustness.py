@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
-from league.eval.match import play_match
+from league.judge.matches.match import play_match
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import OpenRun, load_selection
 from league.policies.select import Selection

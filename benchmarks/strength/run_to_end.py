@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from league.child_process import end_with_parent
+from league.processes.child_process import end_with_parent
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder
 

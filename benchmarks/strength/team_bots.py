@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import SEAT_GROUP, BatchedEnv, Turn
+from league.envs.protocol import SEAT_GROUP, BatchedEnv, Turn
 
 STAY, LEFT, RIGHT, DOWN, UP = range(5)
 """Actions of simple_tag."""
@@ -35,7 +35,7 @@ class TagBot:
         del seed
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
-        """As in `envs.bots.Bot`."""
+        """As in `league.envs.bots.Bot`."""
         del env
         seen = np.asarray(turn.obs["observation"])[slots].astype(np.float64)
         is_tagger = np.asarray(turn.obs[SEAT_GROUP])[slots, 0]
@@ -68,7 +68,7 @@ class BattleBot:
         self._rng = np.random.default_rng(seed)
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
-        """As in `envs.bots.Bot`."""
+        """As in `league.envs.bots.Bot`."""
         seen = np.swapaxes(np.asarray(turn.obs["observation"])[slots], 1, 2)  # [x, y] from here on
         red = np.array([name.startswith("red") for name in env.spec.seat_names])[turn.seat[slots]]
         return np.array([self._one(view, forward=1 if is_red else -1) for view, is_red in zip(seen, red, strict=True)])

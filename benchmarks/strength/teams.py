@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.policy import BotPolicy, Policy
 from benchmarks.report import Report
 from benchmarks.strength.runs import (
     LEAGUE,
@@ -37,12 +36,13 @@ from benchmarks.strength.runs import (
     wall_limit,
 )
 from benchmarks.strength.team_bots import BattleBot, TagBot
-from envs.bots import Bot, RandomBot
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import spec_of
+from league.agents.acting.policy import BotPolicy, Policy
 from league.config.loading import load_config
-from league.eval.match import play_match
-from league.eval.match_result import MatchResult
+from league.envs.bots import Bot, RandomBot
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import spec_of
+from league.judge.matches.match import play_match
+from league.judge.matches.match_result import MatchResult
 from league.policies.loading import load_from_run, open_run
 
 EXPORTS = ("best", "ema")

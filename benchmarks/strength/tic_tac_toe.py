@@ -12,8 +12,8 @@ import statistics
 from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_limit
 from league.config.loading import load_config
-from league.contenders.bots import bot_policy
-from league.eval.match import play_match
+from league.judge.contenders.bots import bot_policy
+from league.judge.matches.match import play_match
 from league.policies.loading import load_from_run, open_run
 
 POPULATIONS = (LEAGUE,)

@@ -30,7 +30,7 @@ from benchmarks.strength.runs import (
     league_plan,
     wall_limit,
 )
-from envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig
 from league.policies.loading import open_run
 from league.store.storage import Storage
 

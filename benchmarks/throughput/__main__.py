@@ -28,9 +28,6 @@ from pathlib import Path
 
 import torch
 
-from agents.learner.build import choose_dtype
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
 from benchmarks.report import Report
 from benchmarks.throughput.opponents import GAMES, OPPONENTS, REQUIRED, opponents_rate
 from benchmarks.throughput.rate_window import Measured, measure_run
@@ -43,10 +40,13 @@ from benchmarks.throughput.roofline import (
     measure_run_parts,
     middle_of,
 )
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.chaos.follower import RunFailed
+from league.agents.learner.build import choose_dtype
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
 from league.config.loading import load_config
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.operate.chaos.follower import RunFailed
 from league.store.run_folder import RunFolder
 
 BOUND_SECONDS = 0.5

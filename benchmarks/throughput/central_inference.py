@@ -24,21 +24,21 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from agents.acting.arena import Arena
-from agents.acting.central.central_policy import CentralPolicy
-from agents.acting.central.inference_host import InferenceHost
-from agents.acting.central.inference_server import InferenceServer
-from agents.acting.central.socket_client import SocketClient
-from agents.acting.policy import NetworkPolicy
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.torch_runtime import prepare_process
-from agents.unroll.unroll import UnrollSpec
-from agents.weights import Weights, from_named, layout_of
 from benchmarks.report import Report
-from envs.protocol import EnvConfig
-from envs.registry import make, spec_of
+from league.agents.acting.arena import Arena
+from league.agents.acting.central.central_policy import CentralPolicy
+from league.agents.acting.central.inference_host import InferenceHost
+from league.agents.acting.central.inference_server import InferenceServer
+from league.agents.acting.central.socket_client import SocketClient
+from league.agents.acting.policy import NetworkPolicy
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.unroll import UnrollSpec
+from league.agents.weights import Weights, from_named, layout_of
 from league.core.state.records import Assignment
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make, spec_of
 
 ENV = EnvConfig("connect_four")
 WARM_STEPS = 10

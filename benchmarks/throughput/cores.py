@@ -28,9 +28,6 @@ from pathlib import Path
 
 import torch
 
-from agents.learner.build import build_learner
-from agents.learner.config import PipelineConfig
-from agents.torch_runtime import prepare_process
 from benchmarks.report import Report
 from benchmarks.throughput.__main__ import WORKLOADS, config_of
 from benchmarks.throughput.rate_window import Measured, measure_run
@@ -42,7 +39,10 @@ from benchmarks.throughput.roofline import (
     middle_of,
     ready_unrolls,
 )
-from envs.registry import make
+from league.agents.learner.build import build_learner
+from league.agents.learner.config import PipelineConfig
+from league.agents.torch_runtime import prepare_process
+from league.envs.registry import make
 
 REQUIRED = 1.8
 IDLE_LOAD = 1.0

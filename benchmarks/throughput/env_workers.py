@@ -26,9 +26,9 @@ import numpy as np
 import pettingzoo
 
 from benchmarks.report import Report
-from envs.bots import RandomBot
-from envs.protocol import BatchedEnv, EnvConfig
-from envs.registry import make
+from league.envs.bots import RandomBot
+from league.envs.protocol import BatchedEnv, EnvConfig
+from league.envs.registry import make
 
 GAMES = (
     "pettingzoo:classic/connect_four_v3",

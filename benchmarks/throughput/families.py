@@ -30,16 +30,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agents.acting.policy import BotPolicy, Policy
 from benchmarks.report import Report
 from benchmarks.rows import add_row_options, chosen_rows, measure_rows
 from benchmarks.strength.run_to_end import RunFailed, run_to_end
-from envs.adapters.bare import bare_rate
-from envs.bots import RandomBot, make_bot
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.eval.match import play_match
-from league.exact.load_policy import load_policy
+from league.agents.acting.policy import BotPolicy, Policy
+from league.envs.adapters.bare import bare_rate
+from league.envs.bots import RandomBot, make_bot
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.judge.matches.match import play_match
+from league.policies.exact.load_policy import load_policy
 
 MIN_SHARE = 0.6
 ROUNDS = 3

@@ -18,16 +18,16 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from agents.acting.arena import Arena
-from agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
-from agents.unroll.unroll import UnrollSpec
 from benchmarks.report import Report
 from benchmarks.throughput.roofline import Bench, calls_per_core_second, new_policy
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
+from league.agents.unroll.unroll import UnrollSpec
 from league.core.state.records import Assignment
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 
 OPPONENTS, GAMES = 8, 256
 REQUIRED = 0.75

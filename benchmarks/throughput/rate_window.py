@@ -9,10 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from league.chaos.follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
 from league.core.state.events import LeaseFinished, LeaseGranted, ProgressReported, SnapshotAdded
-from league.runtime.processor_time import cpu_seconds
-from league.runtime.reaper import descendants
+from league.operate.chaos.follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
+from league.processes.processor_time import cpu_seconds
+from league.processes.reaper import descendants
 
 START_UP_S = 180.0
 """Longest wait for the first finished lease."""

@@ -22,7 +22,7 @@ from benchmarks.throughput.league_scale import created, outcomes_of, spread_game
 from league.core.metagame.ratings import league_ratings
 from league.core.state.commands import FinishLease, RequestLease
 from league.core.state.events import LeaseGranted
-from league.run.observing.background_ratings import BackgroundRatings
+from league.run.monitor.background_ratings import BackgroundRatings
 from league.store.journaled_league import JournaledLeague
 
 EVERY_S = 2.0

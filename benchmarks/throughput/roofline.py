@@ -18,17 +18,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.arena import Arena
-from agents.acting.policy import ActInputs, NetworkPolicy, Policy
-from agents.learner.build import build_learner
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
-from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import ActInputs, NetworkPolicy, Policy
+from league.agents.learner.build import build_learner
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.core.state.records import Assignment
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
+from league.envs.registry import make
 
 WARM_CALLS = 3
 """Calls before the clock starts."""

@@ -21,19 +21,19 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from agents.acting.central.socket_client import SocketClient
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.torch_runtime import prepare_process
-from agents.weights import Weights
 from benchmarks.report import Report
 from benchmarks.throughput.central_inference import DEADLINE_S, Case, serve, started, weights_of
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import spec_of
+from league.agents.acting.central.socket_client import SocketClient
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.torch_runtime import prepare_process
+from league.agents.weights import Weights
 from league.core.state.records import Assignment, Lease
-from league.runtime.actor_host import ActorHost
-from league.runtime.protocol import HostSetup
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import spec_of
+from league.hosts.actors.actor_host import ActorHost
+from league.hosts.protocol import HostSetup
 
 MLP = NetworkConfig(hidden=(128, 128), activation="relu")
 LSTM = NetworkConfig(hidden=(128,), core="lstm", core_size=1024)

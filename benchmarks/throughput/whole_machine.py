@@ -27,8 +27,8 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.throughput.__main__ import ROLES, WORKLOADS, config_of
 from benchmarks.throughput.rate_window import Measured, measure_run
-from league.chaos.follower import RunFailed
-from league.runtime.processor_time import num_cores
+from league.operate.chaos.follower import RunFailed
+from league.processes.processor_time import num_cores
 
 OTHER_HOSTS = 2
 """Cores for the learner host, and for the manager with the inference host."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.nets.config import NetworkConfig
-from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, multi_categorical
+from league.agents.nets.config import NetworkConfig
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, multi_categorical
 
 FIELDS = {
     "board": ArraySpec((3, 2), "bool"),

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.metagame.ratings import ELO_PER_LOGIT, win_probability
-from league.pool.core.events import BatchFinished, BatchGranted, PolicyAdded, PoolCreated
-from league.pool.core.fit import Fit, fit_pool, games_of
-from league.pool.core.records import BOT, BatchLease, BatchResult, PoolGame, PoolPolicy
-from league.pool.core.schedule import Scheduler
-from league.pool.core.state import PoolState, apply
+from league.judge.pools.core.events import BatchFinished, BatchGranted, PolicyAdded, PoolCreated
+from league.judge.pools.core.fit import Fit, fit_pool, games_of
+from league.judge.pools.core.records import BOT, BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.judge.pools.core.schedule import Scheduler
+from league.judge.pools.core.state import PoolState, apply
 
 Array = NDArray[np.float64]
 

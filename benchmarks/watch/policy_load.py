@@ -13,9 +13,9 @@ import time
 
 import numpy as np
 
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.serving.wire import ACT, to_json
+from league.deploy.serving.wire import ACT, to_json
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 
 REQUESTS = 64
 """Different observations that are asked about in turn."""

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.weights import layout_of
 from benchmarks.report import Report, Row
 from benchmarks.watch.graph_cases import CASES
-from envs.protocol import EnvConfig
-from envs.registry import spec_of
-from league.export.graphs import ONNX, TOLERANCE, TORCH_EXPORT, make_graphs
-from league.export.inputs import random_inputs
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.weights import layout_of
+from league.deploy.export.graphs import ONNX, TOLERANCE, TORCH_EXPORT, make_graphs
+from league.deploy.export.inputs import random_inputs
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
 from league.policies.policy_store import network_plain, spec_hash
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from league.store.weights_file import encode_arrays

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.report import Report, Row
-from envs.notation.notation import CHESS, notation_of
-from envs.protocol import EnvConfig
-from envs.registry import make, spec_of
-from league.contenders.contender import Game, UnknownContender
-from league.contenders.finding import find_contenders, require_playable
-from league.eval.contest import ContestConditions, play_batch
-from league.eval.sprt import PAIR_SCORES, SprtConfig, expected_score, log_likelihood_ratio
+from league.envs.notation.notation import CHESS, notation_of
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make, spec_of
+from league.judge.contenders.contender import Game, UnknownContender
+from league.judge.contenders.finding import find_contenders, require_playable
+from league.judge.matches.contest import ContestConditions, play_batch
+from league.judge.matches.sprt import PAIR_SCORES, SprtConfig, expected_score, log_likelihood_ratio
+from league.judge.tournaments.records import EVENTS, BatchPlayed
 from league.store.journal_reader import JournalReader
-from league.tournament.records import EVENTS, BatchPlayed
 
 MATCHES = 4_000
 """Simulated matches for each truth."""

@@ -29,9 +29,9 @@ from league.core.state.events import EVENTS, LeaseFinished
 from league.core.state.records import AssignmentOutcome
 from league.core.state.state import to_plain
 from league.http.token_file import Tokens
-from league.monitor import names
-from league.page.page_file import PageAddress
-from league.page.registry import SECTIONS
+from league.run.monitor import names
+from league.see.page.page_file import PageAddress
+from league.see.page.registry import SECTIONS
 from league.store.journal import Journal
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus

@@ -12,11 +12,11 @@ import numpy as np
 from benchmarks.report import Report, Row
 from benchmarks.watch.known_strengths import KnownGame, known_pool, play_known
 from benchmarks.watch.simulated_pool import run_schedules
-from league.pool.core.events import BatchFinished, BatchGranted
-from league.pool.core.fit import fit_pool, games_of
-from league.pool.core.records import BatchLease
-from league.pool.core.schedule import Scheduler
-from league.pool.core.state import PoolState, apply
+from league.judge.pools.core.events import BatchFinished, BatchGranted
+from league.judge.pools.core.fit import fit_pool, games_of
+from league.judge.pools.core.records import BatchLease
+from league.judge.pools.core.schedule import Scheduler
+from league.judge.pools.core.state import PoolState, apply
 
 POOLS, POLICIES, BATCHES = 200, 24, 250
 LARGE, LARGE_BATCHES = 1_000, 20_000

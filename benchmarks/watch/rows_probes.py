@@ -17,24 +17,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.weights import Weights, layout_of
 from benchmarks.report import Report, Row
-from envs.protocol import EnvConfig
-from envs.registry import spec_of
-from league.contenders.contender import UnknownContender
-from league.contenders.finding import find_contenders
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights, layout_of
+from league.core.metagame.probe_series import Point, Series
 from league.core.metagame.ratings import RatingRow
+from league.core.metagame.stagnation import MIN_GAIN, MIN_SNAPSHOTS, WINDOW, find_stagnation
 from league.core.state.records import ProbeTask
 from league.core.state.scoring import BY_WINS
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
+from league.judge.contenders.contender import UnknownContender
+from league.judge.contenders.finding import find_contenders
+from league.judge.probes.probe import Subject
+from league.judge.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.policies.loaded_policy import LoadedPolicy
-from league.probes.probe import Subject
-from league.probes.series import Point, Series
-from league.probes.stagnation import MIN_GAIN, MIN_SNAPSHOTS, WINDOW, find_stagnation
-from league.probes.yardsticks import Yardsticks, YardsticksOptions
-from league.runtime.processor_time import children_cpu_seconds
-from league.runtime.reaper import descendants
+from league.processes.processor_time import children_cpu_seconds
+from league.processes.reaper import descendants
 
 SNAPSHOTS, GAMES, RUNS, SEED = 60, 200, 200, 16
 YARDSTICKS = (-200.0, 0.0, 200.0, 400.0)

@@ -19,12 +19,12 @@ from league.core.state.events import EVENTS, Event
 from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
-from league.reports.figures.lineage_graph import MAX_LANES, lineage_graph
-from league.reports.figures.meta_game import meta_game_inputs, solve_meta_game
-from league.reports.figures.opponent_mix import opponent_mix
-from league.reports.figures.payoff_matrix import MAX_POLICIES, payoff_matrix
-from league.reports.figures.ratings_over_time import MAX_PLAYERS, ratings_over_time
-from league.reports.figures.yardsticks import yardsticks
+from league.see.reports.figures.lineage_graph import MAX_LANES, lineage_graph
+from league.see.reports.figures.meta_game import meta_game_inputs, solve_meta_game
+from league.see.reports.figures.opponent_mix import opponent_mix
+from league.see.reports.figures.payoff_matrix import MAX_POLICIES, payoff_matrix
+from league.see.reports.figures.ratings_over_time import MAX_PLAYERS, ratings_over_time
+from league.see.reports.figures.yardsticks import yardsticks
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
 

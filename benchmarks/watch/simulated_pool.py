@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from league.errors import StorageError
-from league.pool.core.records import BOT, BatchLease, BatchResult, PoolGame, PoolPolicy
-from league.pool.core.rules import (
+from league.judge.pools.core.records import BOT, BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.judge.pools.core.rules import (
     AddPolicy,
     CreatePool,
     ExpireBatch,
@@ -29,9 +29,9 @@ from league.pool.core.rules import (
     PoolCommand,
     PoolRefused,
 )
-from league.pool.core.state import to_plain
-from league.pool.folder import PoolFolder
-from league.pool.journaled_pool import JournaledPool, JournalSizes, verified_pool
+from league.judge.pools.core.state import to_plain
+from league.judge.pools.folder import PoolFolder
+from league.judge.pools.journaled_pool import JournaledPool, JournalSizes, verified_pool
 from league.store.storage import Storage
 
 MEMORY = Path("/dev/shm")

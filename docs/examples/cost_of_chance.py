@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from league.core.state.records import ProbeReading
-from league.eval.match import play_match
-from league.probes.probe import Subject
+from league.judge.matches.match import play_match
+from league.judge.probes.probe import Subject
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from league.monitor.sink import SinkContext
+from league.run.monitor.sink import SinkContext
 
 
 @dataclass(frozen=True)

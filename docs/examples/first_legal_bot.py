@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from envs.bots import legal_actions
-from envs.protocol import BatchedEnv, Turn
-from envs.sampling import uniform_legal
+from league.envs.bots import legal_actions
+from league.envs.protocol import BatchedEnv, Turn
+from league.envs.sampling import uniform_legal
 
 
 class FirstLegalBot:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import huber_loss
 
-from agents.learner.algorithms.actor_critic import ActorCritic, Terms
-from agents.learner.algorithms.config import ActorCriticConfig
-from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.losses.action_groups import grouped_policy_gradient_loss
-from agents.nets.heads import Head
+from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from league.agents.learner.algorithms.config import ActorCriticConfig
+from league.agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.action_groups import grouped_policy_gradient_loss
+from league.agents.nets.heads import Head
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from agents.weights import Layout
+from league.agents.weights import Layout
 
 
 @dataclass(frozen=True)

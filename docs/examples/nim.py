@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 
 MAX_TAKEN = 3
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Encoder, orthogonal_dense
-from agents.nets.config import NetworkConfig
-from agents.nets.mlp import DenseLayer, FlattenFields, InputLayer
-from envs.protocol import ArraySpec
+from league.agents.nets.blocks import Block, Encoder, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.mlp import DenseLayer, FlattenFields, InputLayer
+from league.envs.protocol import ArraySpec
 
 
 class ResidualLayer(nn.Module):

@@ -14,10 +14,10 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo import ParallelEnv as PettingZooParallelEnv
 
-from envs.adapters.spaces import MASK
-from envs.closing import closed_on_error
-from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
-from envs.registry import make
+from league.envs.adapters.spaces import MASK
+from league.envs.closing import closed_on_error
+from league.envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from league.envs.registry import make
 
 
 def as_pettingzoo(config: EnvConfig) -> AecGame | ParallelGame:

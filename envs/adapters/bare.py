@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from envs.adapters.external import ExternalEnv
-from envs.adapters.gymnasium import GymnasiumEnv
-from envs.adapters.pettingzoo import AecEnv
-from envs.adapters.spaces import action_code, flat_mask, mask_of
-from envs.closing import closed_on_error
-from envs.protocol import EnvError
+from league.envs.adapters.external import ExternalEnv
+from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.pettingzoo import AecEnv
+from league.envs.adapters.spaces import action_code, flat_mask, mask_of
+from league.envs.closing import closed_on_error
+from league.envs.protocol import EnvError
 
 Clock = Callable[[], float]
 

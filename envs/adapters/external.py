@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.copying import copy_game
-from envs.adapters.frames import Frame, frame_of
-from envs.adapters.outline import Outline
-from envs.adapters.resumable import ResumableGames
-from envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
-from envs.closing import closed_on_error
-from envs.failures import FailureCount, GameFailure
-from envs.protocol import BatchedEnv, EnvError, Turn
+from league.envs.adapters.copying import copy_game
+from league.envs.adapters.frames import Frame, frame_of
+from league.envs.adapters.outline import Outline
+from league.envs.adapters.resumable import ResumableGames
+from league.envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
+from league.envs.closing import closed_on_error
+from league.envs.failures import FailureCount, GameFailure
+from league.envs.protocol import BatchedEnv, EnvError, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -135,11 +135,11 @@ class ExternalEnv(ResumableGames):
         return forked, forked._builder.turn()
 
     def keep_frames(self) -> None:
-        """As in `envs.rendering.frames.KeepsFrames`."""
+        """As in `league.envs.rendering.frames.KeepsFrames`."""
         self._frames = [None] * self.num_envs
 
     def frame(self, game: int, *, ended: bool) -> Frame:
-        """As in `envs.rendering.plain.Framed`."""
+        """As in `league.envs.rendering.plain.Framed`."""
         if self._frames is None:
             return None
         return self._frames[game] if ended else frame_of(self._games[game])

@@ -11,12 +11,12 @@ from typing import Any
 
 import gymnasium
 
-from envs.adapters.external import ExternalEnv, make_games
-from envs.adapters.gymnasium_arrays import array_env
-from envs.adapters.outline import outline_of
-from envs.adapters.spaces import MASK, mask_of
-from envs.closing import closed_on_error
-from envs.protocol import BatchedEnv, EnvError
+from league.envs.adapters.external import ExternalEnv, make_games
+from league.envs.adapters.gymnasium_arrays import array_env
+from league.envs.adapters.outline import outline_of
+from league.envs.adapters.spaces import MASK, mask_of
+from league.envs.closing import closed_on_error
+from league.envs.protocol import BatchedEnv, EnvError
 
 SEAT = "player"
 

@@ -19,10 +19,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from envs.adapters.outline import Outline, outline_of
-from envs.adapters.spaces import MASK
-from envs.adapters.turn_builder import legal_answers
-from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn, reward_problem
+from league.envs.adapters.outline import Outline, outline_of
+from league.envs.adapters.spaces import MASK
+from league.envs.adapters.turn_builder import legal_answers
+from league.envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn, reward_problem
 
 PROOF_STEPS = 64
 Observations = dict[str, NDArray[np.generic]]

@@ -20,12 +20,12 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import TIME, Clock, Observer, draw, fields_of, load_game, spec_of_game
-from envs.adapters.openspiel_tree import tree_of
-from envs.adapters.turn_builder import legal_answers
-from envs.decision_tree import DecisionTree
-from envs.protocol import EnvError, EnvSpec, Turn
-from envs.sampling import pack_stream, split_stream, unpack_stream
+from league.envs.adapters.openspiel_game import TIME, Clock, Observer, draw, fields_of, load_game, spec_of_game
+from league.envs.adapters.openspiel_tree import tree_of
+from league.envs.adapters.turn_builder import legal_answers
+from league.envs.decision_tree import DecisionTree
+from league.envs.protocol import EnvError, EnvSpec, Turn
+from league.envs.sampling import pack_stream, split_stream, unpack_stream
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 
@@ -138,7 +138,7 @@ class OpenSpielEnv:
         return self._turn()
 
     def describe(self, game: int, *, seat: int | None, ended: bool) -> str:
-        """As in `envs.rendering.plain.Described`."""
+        """As in `league.envs.rendering.plain.Described`."""
         state = self._last[game] if ended else self._states[game]
         if seat is None or not self.spec.hidden_information:
             return str(state)
@@ -148,7 +148,7 @@ class OpenSpielEnv:
         return str(state.observation_string(seat)) if form.provides_observation_string else ""
 
     def action_text(self, game: int, seat: int, action: int) -> str:
-        """As in `envs.rendering.plain.Described`."""
+        """As in `league.envs.rendering.plain.Described`."""
         return str(self._states[game].action_to_string(seat, action))
 
     def decision_tree(self, *, limit_s: float = math.inf) -> DecisionTree:

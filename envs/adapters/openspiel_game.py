@@ -17,8 +17,8 @@ import pyspiel
 from numpy.typing import NDArray
 from open_spiel.python.observation import make_observation
 
-from envs.plugins import first_line
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec
+from league.envs.plugins import first_line
+from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec
 
 IMAGE_RANK = 3
 TRIAL_GAMES, TRIAL_MOVES = 50, 3000  # random play that looks for what a game's description does not say

@@ -19,9 +19,9 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import TIME, Clock, Observer, fields_of, random_step, spec_of_game
-from envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
-from envs.protocol import EnvError, EnvSpec
+from league.envs.adapters.openspiel_game import TIME, Clock, Observer, fields_of, random_step, spec_of_game
+from league.envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
+from league.envs.protocol import EnvError, EnvSpec
 
 MAX_HISTORIES = 1_000_000  # about ten seconds of visits and as much for each evaluation
 MAX_ENTRIES = 100_000_000  # of all observations together: 400 MB

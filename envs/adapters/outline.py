@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.adapters.seat_forms import (
+from league.envs.adapters.seat_forms import (
     SeatForm,
     SeatFormat,
     apart,
     padded_actions,
     padded_observations,
 )
-from envs.adapters.space_codec import ActionCode, ObservationField
-from envs.adapters.spaces import action_code, observation_fields
-from envs.adapters.team_observations import with_team_observations
-from envs.padding import mask_entries
-from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup
-from envs.seat_plan import ALONE, SeatPlan, groups_of, teams_of
+from league.envs.adapters.space_codec import ActionCode, ObservationField
+from league.envs.adapters.spaces import action_code, observation_fields
+from league.envs.adapters.team_observations import with_team_observations
+from league.envs.padding import mask_entries
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup
+from league.envs.seat_plan import ALONE, SeatPlan, groups_of, teams_of
 
 
 @dataclass(frozen=True)

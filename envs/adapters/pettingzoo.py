@@ -16,13 +16,13 @@ from typing import Any
 import pettingzoo
 from pettingzoo.utils import conversions, wrappers
 
-from envs.adapters.external import ExternalEnv, make_games
-from envs.adapters.outline import Outline, outline_of
-from envs.adapters.spaces import MASK, mask_of
-from envs.closing import closed_on_error
-from envs.plugins import install_extra, package_folder
-from envs.protocol import EnvError
-from envs.seat_plan import ALONE, SeatPlan, own_teams
+from league.envs.adapters.external import ExternalEnv, make_games
+from league.envs.adapters.outline import Outline, outline_of
+from league.envs.adapters.spaces import MASK, mask_of
+from league.envs.closing import closed_on_error
+from league.envs.plugins import install_extra, package_folder
+from league.envs.protocol import EnvError
+from league.envs.seat_plan import ALONE, SeatPlan, own_teams
 
 # Wrappers that repeat our own checks (legality, bounds, order) and take 43 % of Connect Four's time.
 CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
@@ -109,7 +109,7 @@ class AecEnv(ExternalEnv):
         return cls([_peel(game, checks) for game in games], outline)
 
     def views(self, game: int) -> tuple[bytes, ...] | None:
-        """As in `envs.facts.shared_views.ShowsEverySeat`."""
+        """As in `league.envs.facts.shared_views.ShowsEverySeat`."""
         env, seen = self._games[game], [b""] * self.spec.num_seats
         try:
             for agent in env.agents:

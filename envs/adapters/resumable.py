@@ -1,6 +1,6 @@
 """Games that another process can take over: they are played again from their seeds and actions.
 
-The part of `ExternalEnv` that a process for games (`envs.workers`) needs beside the contract.
+The part of `ExternalEnv` that a process for games (`league.envs.workers`) needs beside the contract.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.outline import Outline
-from envs.adapters.turn_builder import TurnBuilder
-from envs.protocol import ActionSpec, EnvSpec, Turn
-from envs.workers.episode_seeds import episode_seed
-from envs.workers.replay import Position, digest
+from league.envs.adapters.outline import Outline
+from league.envs.adapters.turn_builder import TurnBuilder
+from league.envs.protocol import ActionSpec, EnvSpec, Turn
+from league.envs.workers.episode_seeds import episode_seed
+from league.envs.workers.replay import Position, digest
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ Answers = list[tuple[int, Any]]
 
 
 class ResumableGames:
-    """N games whose course depends on their own seeds and actions alone; see `envs.workers.replay.ReplayableEnv`."""
+    """N games whose course depends on their own seeds and actions alone; see `league.envs.workers.replay.ReplayableEnv`."""
 
     spec: EnvSpec
     num_envs: int

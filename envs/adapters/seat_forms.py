@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.space_codec import ActionCode, ObservationField
-from envs.adapters.spaces import flat_mask, from_unit
-from envs.padding import corner
-from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, multi_categorical
+from league.envs.adapters.space_codec import ActionCode, ObservationField
+from league.envs.adapters.spaces import flat_mask, from_unit
+from league.envs.padding import corner
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, multi_categorical
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class SeatForm:
 
 @dataclass(frozen=True)
 class SeatFormat:
-    """`envs.protocol.UserFormat` of an env with spaces.
+    """`league.envs.protocol.UserFormat` of an env with spaces.
 
     Fields:
       forms: [S] of its seats.

@@ -14,12 +14,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.adapters.as_pettingzoo import field_space
-from envs.closing import closed_on_error
-from envs.protocol import EnvConfig, EnvError, EnvSpec, Turn
-from envs.registry import make
-from envs.sampling import uniform_legal
-from envs.sub_actions import draw_sub_actions, sub_actions_are_legal
+from league.envs.adapters.as_pettingzoo import field_space
+from league.envs.closing import closed_on_error
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec, Turn
+from league.envs.registry import make
+from league.envs.sampling import uniform_legal
+from league.envs.sub_actions import draw_sub_actions, sub_actions_are_legal
 
 ALTERNATE, RANDOM = "alternate", "random"
 MAX_EMPTY_GAMES = 1000

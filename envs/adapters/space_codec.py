@@ -1,6 +1,6 @@
 """Converts values of an external env's spaces to fields and from actions; numpy only, so that it can be sent.
 
-The spaces themselves are read in `envs.adapters.spaces`.
+The spaces themselves are read in `league.envs.adapters.spaces`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, ArraySpec
+from league.envs.protocol import ActionSpec, ArraySpec
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.adapters.space_codec import ActionCode, ActionPart, ObservationField
-from envs.protocol import MAX_OBSERVATION_FIELDS, ActionSpec, ArraySpec, EnvError, multi_categorical
+from league.envs.adapters.space_codec import ActionCode, ActionPart, ObservationField
+from league.envs.protocol import MAX_OBSERVATION_FIELDS, ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096

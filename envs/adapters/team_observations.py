@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ArraySpec, EnvError, EnvSpec
+from league.envs.protocol import ArraySpec, EnvError, EnvSpec
 
 PREFIX = "team."
 

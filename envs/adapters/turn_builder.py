@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.seat_forms import SeatForm
-from envs.adapters.team_observations import TeamObservations
-from envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn, reward_problem
-from envs.sub_actions import sub_actions_are_legal
+from league.envs.adapters.seat_forms import SeatForm
+from league.envs.adapters.team_observations import TeamObservations
+from league.envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn, reward_problem
+from league.envs.sub_actions import sub_actions_are_legal
 
 Fields = dict[str, NDArray[np.generic]]
 """Name -> array of every field that a seat observes itself, in the padded form."""

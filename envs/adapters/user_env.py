@@ -11,8 +11,8 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.bots import Copyable
-from envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn, reward_problem
+from league.envs.bots import Copyable
+from league.envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn, reward_problem
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from envs.facts.core_speed import Pace, work_s
+from league.envs.facts.core_speed import Pace, work_s
 
 Clock = Callable[[], float]
 

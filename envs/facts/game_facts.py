@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from envs.facts.number_sizes import NumberSize
-from envs.protocol import EnvSpec
+from league.envs.facts.number_sizes import NumberSize
+from league.envs.protocol import EnvSpec
 
 Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
 
@@ -109,7 +109,7 @@ class GameFacts:
         `hidden_time`.
       limit_is_shown: True if a lone seat sees that a time limit has been reached, see `shown_limit`.
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
-      has_tree: True if the game says itself what its histories are, see `envs.decision_tree`.
+      has_tree: True if the game says itself what its histories are, see `league.envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.
       costs: measured costs; None if nothing was timed.
     """

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.decision_tree import log_endings
-from envs.facts.game_facts import ENOUGH_EPISODES, LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
-from envs.facts.hidden_time import HiddenTime
-from envs.facts.history import History
-from envs.facts.joint_actions import JointActions
-from envs.facts.number_sizes import NumberSizes
-from envs.facts.past_regression import PastRegression
-from envs.facts.seat_roles import SeatRoles
-from envs.facts.shared_returns import seats_paid_alike, seats_with_one_interest
-from envs.facts.shown_limit import ShownLimit
-from envs.protocol import EnvSpec, Turn
+from league.envs.decision_tree import log_endings
+from league.envs.facts.game_facts import ENOUGH_EPISODES, LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
+from league.envs.facts.hidden_time import HiddenTime
+from league.envs.facts.history import History
+from league.envs.facts.joint_actions import JointActions
+from league.envs.facts.number_sizes import NumberSizes
+from league.envs.facts.past_regression import PastRegression
+from league.envs.facts.seat_roles import SeatRoles
+from league.envs.facts.shared_returns import seats_paid_alike, seats_with_one_interest
+from league.envs.facts.shown_limit import ShownLimit
+from league.envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
 """Decisions in which surprises are looked for."""

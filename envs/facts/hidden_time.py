@@ -14,15 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.history import seen_in, shows_picture
-from envs.facts.past_regression import (
+from league.envs.facts.history import seen_in, shows_picture
+from league.envs.facts.past_regression import (
     MAX_REPEATED,
     has_few_numbers,
     held_out_errors,
     numbers_of,
     random_features,
 )
-from envs.protocol import EnvSpec, Turn
+from league.envs.protocol import EnvSpec, Turn
 
 MIN_EPISODES, LONGEST_SHARE = 10, 0.1
 """Episodes that are needed, and the share of them that must have been as long as the longest: a limit ended them."""

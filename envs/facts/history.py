@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import Turn
+from league.envs.protocol import Turn
 
 MAX_DECISIONS = 20_000
 """Decisions that are looked at."""

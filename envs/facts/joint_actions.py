@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec, Turn
+from league.envs.protocol import EnvSpec, Turn
 
 MAX_TURNS = 20_000
 """Turns of single games that are looked at."""

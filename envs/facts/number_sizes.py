@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.padding import corner
-from envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec, Turn, field_label
+from league.envs.padding import corner
+from league.envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec, Turn, field_label
 
 MAX_RANK, MAX_NUMBERS = 2, 256
 """Axes, and numbers in the last one, of fields that are looked at: vectors and sets of them, not pictures."""

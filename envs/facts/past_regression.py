@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.hidden_speed import moving_numbers
-from envs.protocol import EnvSpec, Turn
+from league.envs.facts.hidden_speed import moving_numbers
+from league.envs.protocol import EnvSpec, Turn
 
 MAX_NUMBERS, MAX_ACTIONS = 64, 64
 """Numbers of an observation, and numbered actions, up to which the regression is cheap and has rows enough."""

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from envs import calls
-from envs.bots import Copyable, RandomBot
-from envs.decision_tree import has_tree
-from envs.facts.clocks import CLOCKS, Clocks
-from envs.facts.core_speed import CallCosts
-from envs.facts.game_facts import GameCosts, GameFacts
-from envs.facts.game_statistics import GameStatistics
-from envs.facts.shared_views import SharedViews
-from envs.protocol import BatchedEnv, EnvConfig, EnvError
-from envs.registry import make
+from league.envs import calls
+from league.envs.bots import Copyable, RandomBot
+from league.envs.decision_tree import has_tree
+from league.envs.facts.clocks import CLOCKS, Clocks
+from league.envs.facts.core_speed import CallCosts
+from league.envs.facts.game_facts import GameCosts, GameFacts
+from league.envs.facts.game_statistics import GameStatistics
+from league.envs.facts.shared_views import SharedViews
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError
+from league.envs.registry import make
 
 MAX_GAMES = 64
 """Most games that are made at once."""

@@ -18,7 +18,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec, Turn
+from league.envs.protocol import EnvSpec, Turn
 
 MAX_SEATS = 8
 """Seats up to which roles are looked for; each has networks of its own."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.game_facts import ENOUGH_EPISODES, ENOUGH_VALUES
+from league.envs.facts.game_facts import ENOUGH_EPISODES, ENOUGH_VALUES
 
 MANY_EPISODES = 30
 """Episodes from which seats are taken for a team that returned nearly the same."""

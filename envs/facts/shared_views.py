@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import Turn
+from league.envs.protocol import Turn
 
 MAX_POSITIONS = 3_000
 """Positions of single games that are looked at."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec, Turn
+from league.envs.protocol import EnvSpec, Turn
 
 MIN_CUT_OFF = 10
 """Episodes that a limit must have ended."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvError, EnvSpec, Turn
+from league.envs.protocol import EnvError, EnvSpec, Turn
 
 
 class AlternatingGame:

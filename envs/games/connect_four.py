@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.k_in_a_row import StoneGame
+from league.envs.games.k_in_a_row import StoneGame
 
 ROWS, COLS = 6, 7
 

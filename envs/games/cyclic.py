@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.games.matrix import MatrixGame, is_whole, stakes_of
-from envs.protocol import EnvError
+from league.envs.games.matrix import MatrixGame, is_whole, stakes_of
+from league.envs.protocol import EnvError
 
 MAX_ACTIONS = 1001
 

@@ -13,7 +13,7 @@ import functools
 import itertools
 from dataclasses import dataclass
 
-from envs.games.poker import BettingTree, Deal, PokerGame, compile_tree
+from league.envs.games.poker import BettingTree, Deal, PokerGame, compile_tree
 
 CARDS = 3
 PASS, BET = 0, 1

@@ -17,7 +17,7 @@ import functools
 import itertools
 from dataclasses import dataclass
 
-from envs.games.poker import BettingTree, Deal, PokerGame, compile_tree
+from league.envs.games.poker import BettingTree, Deal, PokerGame, compile_tree
 
 CARDS = 6
 FOLD, CALL, RAISE = 0, 1, 2

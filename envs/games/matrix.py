@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import MAX_REWARD, ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from league.envs.protocol import MAX_REWARD, ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 
 Table = Sequence[Sequence[float]]
 BEATS = ((0, -1, 1), (1, 0, -1), (-1, 1, 0))  # rock, paper, scissors, from the first seat's side

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.matrix import BEATS, is_win_draw_loss
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from league.envs.games.matrix import BEATS, is_win_draw_loss
+from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 
 
 class NormalFormGame:

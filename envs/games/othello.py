@@ -15,9 +15,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.alternating import AlternatingGame
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
-from envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
+from league.envs.games.alternating import AlternatingGame
+from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from league.envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
 
 Words = NDArray[np.uint64]
 

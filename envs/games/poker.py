@@ -17,10 +17,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.decision_tree import DecisionTree, Endings, InformationStates
-from envs.games.alternating import AlternatingGame
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, Turn
-from envs.sampling import pack_stream, split_stream, unpack_stream
+from league.envs.decision_tree import DecisionTree, Endings, InformationStates
+from league.envs.games.alternating import AlternatingGame
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, Turn
+from league.envs.sampling import pack_stream, split_stream, unpack_stream
 
 FIELD = "information_state"
 ILLEGAL = 1 << 40  # in `BettingTree.child`: no such situation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from envs.notation.notation import BOARD, Notation
-from envs.protocol import EnvConfig, EnvSpec
+from league.envs.notation.notation import BOARD, Notation
+from league.envs.protocol import EnvConfig, EnvSpec
 
 COLOURS = ("first", "second")
 

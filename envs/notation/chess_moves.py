@@ -8,8 +8,8 @@ import chess
 import pyspiel
 from pettingzoo.classic.chess import chess_utils
 
-from envs.notation.notation import CHESS, Notation
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.notation.notation import CHESS, Notation
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 
 COLOURS = ("white", "black")
 PLANES = 73

@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from envs.notation.notation import Notation
+from league.envs.notation.notation import Notation
 
 WIDTH = 80
 

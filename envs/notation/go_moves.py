@@ -6,8 +6,8 @@ import functools
 import math
 import re
 
-from envs.notation.notation import GO, Notation
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.notation.notation import GO, Notation
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """Letters of columns; GTP leaves I out."""

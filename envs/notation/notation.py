@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from envs.plugins import PluginError, install_extra, load
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.plugins import PluginError, install_extra, load
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 
 CHESS, GO, BOARD = "chess", "go", "board"
 """Games as engines know them; a board game that no engine here plays."""
@@ -53,12 +53,12 @@ class Notation:
 
 
 NOTATIONS: Mapping[str, str] = {
-    r"openspiel:chess(\(\))?": "envs.notation.chess_moves:openspiel_chess",
-    r"pettingzoo:classic/chess[_-]v\d+": "envs.notation.chess_moves:pettingzoo_chess",
-    r"openspiel:go(\(.*\))?": "envs.notation.go_moves:openspiel_go",
-    r"pettingzoo:classic/go[_-]v\d+": "envs.notation.go_moves:pettingzoo_go",
-    r"connect_four": "envs.notation.board_moves:columns",
-    r"tic_tac_toe": "envs.notation.board_moves:squares",
+    r"openspiel:chess(\(\))?": "league.envs.notation.chess_moves:openspiel_chess",
+    r"pettingzoo:classic/chess[_-]v\d+": "league.envs.notation.chess_moves:pettingzoo_chess",
+    r"openspiel:go(\(.*\))?": "league.envs.notation.go_moves:openspiel_go",
+    r"pettingzoo:classic/go[_-]v\d+": "league.envs.notation.go_moves:pettingzoo_go",
+    r"connect_four": "league.envs.notation.board_moves:columns",
+    r"tic_tac_toe": "league.envs.notation.board_moves:squares",
 }
 """Pattern of an env's id -> "module:attribute" of a function from the game's config and spec to its notation."""
 

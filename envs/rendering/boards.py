@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.connect_four import COLS
-from envs.games.tic_tac_toe import SIDE
-from envs.protocol import EnvSpec
-from envs.rendering.drawing import FAINT, INK, SEAT_COLOURS, Circle, Drawing, Label, Line, Rect, Shape, Target
-from envs.rendering.renderer import Actions, Moment, Scene
+from league.envs.games.connect_four import COLS
+from league.envs.games.tic_tac_toe import SIDE
+from league.envs.protocol import EnvSpec
+from league.envs.rendering.drawing import FAINT, INK, SEAT_COLOURS, Circle, Drawing, Label, Line, Rect, Shape, Target
+from league.envs.rendering.renderer import Actions, Moment, Scene
 
 CELL = 40.0
 EMPTY = -1

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from envs.protocol import BatchedEnv, EnvConfig, EnvError
-from envs.registry import BUILT_IN, make
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError
+from league.envs.registry import BUILT_IN, make
 
 RENDER_MODES = ("rgb_array", "ansi")
 DRAWN_AS_TEXT = "openspiel:"
@@ -24,7 +24,7 @@ class KeepsFrames(Protocol):
 
 
 def make_shown(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """As `envs.registry.make`, with a render mode where the game takes one; it is the same game otherwise.
+    """As `league.envs.registry.make`, with a render mode where the game takes one; it is the same game otherwise.
 
     Raises:
       EnvError: see `make`.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.othello import BITS, PASS, legal_cells, turned
-from envs.protocol import EnvSpec
-from envs.rendering.boards import CELL, EMPTY, Board, board_of
-from envs.rendering.drawing import FAINT, Circle, Drawing, Label, Rect, Shape, Target
-from envs.rendering.renderer import Actions, Moment, Scene
+from league.envs.games.othello import BITS, PASS, legal_cells, turned
+from league.envs.protocol import EnvSpec
+from league.envs.rendering.boards import CELL, EMPTY, Board, board_of
+from league.envs.rendering.drawing import FAINT, Circle, Drawing, Label, Rect, Shape, Target
+from league.envs.rendering.renderer import Actions, Moment, Scene
 
 MARKS = ("X", "O")
 COLOURS = ("#101418", "#f6f8fa")

@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec
-from envs.rendering.drawing import Drawing, Pixels, text_drawing
-from envs.rendering.renderer import Actions, Moment, Scene, plain_action, seat_name
+from league.envs.protocol import EnvSpec
+from league.envs.rendering.drawing import Drawing, Pixels, text_drawing
+from league.envs.rendering.renderer import Actions, Moment, Scene, plain_action, seat_name
 
 MAX_VALUES = 16
 """Largest observation field whose numbers are shown."""

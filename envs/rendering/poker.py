@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from envs.games import kuhn, leduc
-from envs.games.poker import Deal
-from envs.protocol import EnvSpec
-from envs.rendering.drawing import INK, SEAT_COLOURS, Drawing, Label, Rect, Shape
-from envs.rendering.renderer import Actions, Moment, Scene
+from league.envs.games import kuhn, leduc
+from league.envs.games.poker import Deal
+from league.envs.protocol import EnvSpec
+from league.envs.rendering.drawing import INK, SEAT_COLOURS, Drawing, Label, Rect, Shape
+from league.envs.rendering.renderer import Actions, Moment, Scene
 
 KUHN_CARDS = ("J", "Q", "K")
 LEDUC_CARDS = tuple(rank + suit for rank in "JQK" for suit in "sh")

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from envs.protocol import BatchedEnv, EnvSpec, Turn
-from envs.rendering.drawing import Drawing
+from league.envs.protocol import BatchedEnv, EnvSpec, Turn
+from league.envs.rendering.drawing import Drawing
 
 S = TypeVar("S")
 

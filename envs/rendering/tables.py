@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec
-from envs.rendering.drawing import FAINT, INK, SEAT_COLOURS, Circle, Drawing, Label, Line, Rect, Shape, Target
-from envs.rendering.renderer import Actions, Moment, Scene, seat_name
+from league.envs.protocol import EnvSpec
+from league.envs.rendering.drawing import FAINT, INK, SEAT_COLOURS, Circle, Drawing, Label, Line, Rect, Shape, Target
+from league.envs.rendering.renderer import Actions, Moment, Scene, seat_name
 
 HANDS = ("rock", "paper", "scissors")
 MAX_TABLE = 9

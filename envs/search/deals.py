@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.decision_tree import Endings
+from league.envs.decision_tree import Endings
 
 OFTEN = 12
 """Times that each deal was met on average, from which on all are taken to be known."""

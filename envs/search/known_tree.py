@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envs.decision_tree import DecisionTree, Endings, InformationStates, TableGame, TreeGame
-from envs.protocol import BatchedEnv, EnvError
-from envs.search.tree_walk import Progress, no_progress, visit
+from league.envs.decision_tree import DecisionTree, Endings, InformationStates, TableGame, TreeGame
+from league.envs.protocol import BatchedEnv, EnvError
+from league.envs.search.tree_walk import Progress, no_progress, visit
 
 MIN_VISIT_S = 10.0
 """Processor seconds that the visit of a game by its own tree may take, whatever the limit is."""

@@ -15,9 +15,9 @@ from contextlib import ExitStack, closing
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.bots import Copyable, copies, legal_actions
-from envs.protocol import BatchedEnv, EnvError, Turn
-from envs.sampling import uniform_legal
+from league.envs.bots import Copyable, copies, legal_actions
+from league.envs.protocol import BatchedEnv, EnvError, Turn
+from league.envs.sampling import uniform_legal
 
 WIN = 1.0  # the most a seat can get out of a game of two: a proven win needs no further search
 MAX_TURNS = 1000  # of one simulation; a game that is not over by then counts 0 for all

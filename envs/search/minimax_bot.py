@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.bots import Copyable, copies, legal_actions
-from envs.protocol import BatchedEnv, EnvError, Turn
-from envs.sampling import uniform_legal
+from league.envs.bots import Copyable, copies, legal_actions
+from league.envs.protocol import BatchedEnv, EnvError, Turn
+from league.envs.sampling import uniform_legal
 
 MAX_POSITIONS = 20_000
 """Most positions to solve: tic-tac-toe has 5,478, Connect Four 4.5e12."""

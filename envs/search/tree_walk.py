@@ -1,7 +1,7 @@
 """Visits every history of a small game by copies of its games, for its information states and endings.
 
 For games that say nothing of themselves: what a seat knows is all that it saw and did. A copy keeps the draws of its
-original, so that each game that begins opens a tree without chance, see `envs.search.deals`.
+original, so that each game that begins opens a tree without chance, see `league.envs.search.deals`.
 
 Shape letter: S seats.
 """
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.bots import Copyable, RandomBot, legal_actions
-from envs.closing import closed_on_error
-from envs.decision_tree import DecisionTree, InformationStates, log_endings
-from envs.protocol import BatchedEnv, EnvError, EnvSpec, Turn
-from envs.search.deals import DealEndings, Deals
+from league.envs.bots import Copyable, RandomBot, legal_actions
+from league.envs.closing import closed_on_error
+from league.envs.decision_tree import DecisionTree, InformationStates, log_endings
+from league.envs.protocol import BatchedEnv, EnvError, EnvSpec, Turn
+from league.envs.search.deals import DealEndings, Deals
 
 COPIES = 256
 """Most copies that are made together."""

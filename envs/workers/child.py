@@ -1,4 +1,4 @@
-"""The process that steps a share of the games: `python -m envs.workers.child SOCKET LIFE MEMORY TRACE`.
+"""The process that steps a share of the games: `python -m league.envs.workers.child SOCKET LIFE MEMORY TRACE`.
 
 It imports numpy and the env, runs one thread, and dies with its parent: the kernel kills its process group as soon as
 the parent's end of the pipe LIFE is closed, whatever the games do at that moment.
@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from envs.failures import FailureCount, FaultTolerant
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
-from envs.registry import make
-from envs.search.known_tree import known_tree, tree_to_bytes
-from envs.search.tree_walk import Progress
-from envs.workers.channel import (
+from league.envs.failures import FailureCount, FaultTolerant
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
+from league.envs.registry import make
+from league.envs.search.known_tree import known_tree, tree_to_bytes
+from league.envs.search.tree_walk import Progress
+from league.envs.workers.channel import (
     END,
     ERROR,
     MADE,
@@ -39,9 +39,9 @@ from envs.workers.channel import (
     Channel,
     ChannelClosed,
 )
-from envs.workers.replay import Position, ReplayableEnv
-from envs.workers.shared_turn import SharedTurn, block_size
-from envs.workers.spec_text import spec_to_text
+from league.envs.workers.replay import Position, ReplayableEnv
+from league.envs.workers.shared_turn import SharedTurn, block_size
+from league.envs.workers.spec_text import spec_to_text
 
 
 class Share:

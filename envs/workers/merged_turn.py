@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envs.protocol import FinalObservation, Turn
+from league.envs.protocol import FinalObservation, Turn
 
 
 def merged(turns: Sequence[Turn], firsts: Sequence[int]) -> Turn:

@@ -15,11 +15,11 @@ from mmap import mmap
 from pathlib import Path
 from typing import Any
 
-from envs.protocol import EnvError, EnvSpec
-from envs.workers.channel import END, ERROR, MADE, MAKE, SEND_S, Channel, ChannelClosed, ChannelSilent
-from envs.workers.child_endings import ending, wait_for_killed
-from envs.workers.shared_turn import SharedTurn, block_size
-from envs.workers.spec_text import spec_from_text
+from league.envs.protocol import EnvError, EnvSpec
+from league.envs.workers.channel import END, ERROR, MADE, MAKE, SEND_S, Channel, ChannelClosed, ChannelSilent
+from league.envs.workers.child_endings import ending, wait_for_killed
+from league.envs.workers.shared_turn import SharedTurn, block_size
+from league.envs.workers.spec_text import spec_from_text
 
 LOOK_S = 0.25
 """Time between two looks at a process that has not answered."""
@@ -99,7 +99,7 @@ class GamesProcess:
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "envs.workers.child", *map(str, numbers)],
+                [sys.executable, "-m", "league.envs.workers.child", *map(str, numbers)],
                 pass_fds=numbers,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import Turn
+from league.envs.protocol import Turn
 
 MAX_STEPS = 4096
 """Steps that are kept; a game in a longer episode is not played again but starts its next one."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.protocol import EnvSpec, FinalObservation, Turn
-from envs.workers.shared_arrays import arrays_over, block_bytes
+from league.envs.protocol import EnvSpec, FinalObservation, Turn
+from league.envs.workers.shared_arrays import arrays_over, block_bytes
 
 NUM_SLOTS, NUM_FINAL, HAS_FINAL = range(3)
 

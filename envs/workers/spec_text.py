@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from envs import protocol
-from envs.protocol import EnvSpec
+from league.envs import protocol
+from league.envs.protocol import EnvSpec
 
 RECORDS: Mapping[str, type] = {
     name: value for name, value in vars(protocol).items() if isinstance(value, type) and dataclasses.is_dataclass(value)

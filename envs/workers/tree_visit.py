@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from envs.protocol import EnvConfig, EnvError
-from envs.search.known_tree import KnownTree, tree_from_bytes
-from envs.search.tree_walk import Progress, no_progress
-from envs.workers.channel import ERROR, PROGRESS, VISIT
-from envs.workers.process import GamesProcess, Stopped
-from envs.workers.worker_env import games_processes
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.search.known_tree import KnownTree, tree_from_bytes
+from league.envs.search.tree_walk import Progress, no_progress
+from league.envs.workers.channel import ERROR, PROGRESS, VISIT
+from league.envs.workers.process import GamesProcess, Stopped
+from league.envs.workers.worker_env import games_processes
 
 GRACE_S = 10.0
 """Seconds past the limit that a process has to finish the step that it is in and to hand over what it found."""

@@ -1,7 +1,7 @@
 """N games in W child processes as one `BatchedEnv`: the same games as in one process, whatever W is.
 
 A process that dies, hangs or grows too large is replaced. The game that it was in loses its unfinished episode; the
-others are put back where they were, see `envs.workers.replay`.
+others are put back where they were, see `league.envs.workers.replay`.
 
 Shape letters: N games, W processes, S seats, K slots.
 """
@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.failures import MAX_KEPT, FailureCount, GameFailure, none_left
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
-from envs.workers.channel import RESET, RESUME, STEP
-from envs.workers.episode_seeds import episode_seed
-from envs.workers.merged_turn import merged
-from envs.workers.process import MIB, Deadlines, GamesProcess, Stopped
-from envs.workers.replay import Position, StepLog, digest, plain
-from envs.workers.shared_turn import action_dtype
+from league.envs.failures import MAX_KEPT, FailureCount, GameFailure, none_left
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from league.envs.workers.channel import RESET, RESUME, STEP
+from league.envs.workers.episode_seeds import episode_seed
+from league.envs.workers.merged_turn import merged
+from league.envs.workers.process import MIB, Deadlines, GamesProcess, Stopped
+from league.envs.workers.replay import Position, StepLog, digest, plain
+from league.envs.workers.shared_turn import action_dtype
 
 MAX_WORKERS = 1024
 MEMORY_SHARE = 0.5

@@ -11,20 +11,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from envs.bots import is_own_bot, make_bot
-from envs.protocol import MAX_DEADLINE_S, EnvError
-from envs.registry import BUILT_IN, unknown_env
-from envs.workers.worker_env import MAX_WORKERS
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
+from league.envs.bots import is_own_bot, make_bot
+from league.envs.protocol import MAX_DEADLINE_S, EnvError
+from league.envs.registry import BUILT_IN, unknown_env
+from league.envs.workers.worker_env import MAX_WORKERS
 from league.errors import InvalidName
 from league.store.storage import checked_name
 from league.wording import counted
 
 if TYPE_CHECKING:
-    from agents.learner.config import LearnerConfig
-    from envs.protocol import EnvConfig
+    from league.agents.learner.config import LearnerConfig
     from league.config.run_config import (
         ActorConfig,
         BudgetConfig,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         WandbConfig,
     )
     from league.core.state.league_config import LeagueConfig
+    from league.envs.protocol import EnvConfig
 
 MAX_NUM_ENVS = 1 << 20
 MAX_HOSTS = 1 << 16

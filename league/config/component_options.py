@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envs.plugin_options import OptionsError, make_options
 from league.core.state.registry import ComponentOptionsError, Options
+from league.envs.plugin_options import OptionsError, make_options
 
 
 def build_component(component: type, options: Options) -> object:

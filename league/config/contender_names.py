@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from envs.bots import is_own_bot
 from league.core.state.records import bot_name
+from league.envs.bots import is_own_bot
 
 PROGRAMS = ("uci", "gtp")
 ADDRESSES = ("http", "unix")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envs.protocol import EnvSpec
 from league.core.state.league_config import PayoffConfig
 from league.core.state.scoring import BY_WINS, Scoring
+from league.envs.protocol import EnvSpec
 from league.errors import ConfigError
 
 

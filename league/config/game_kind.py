@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from enum import Enum
 
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import BUILT_IN, make
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import BUILT_IN, make
 
 KNOWN_PREFIXES = ("openspiel:",)
 """Ids whose adapters say whether information is hidden."""

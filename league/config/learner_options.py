@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
-from agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
-from agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
-from envs.component_choice import Component, given_options, kind_of
-from envs.plugin_options import OptionsError, make_options
+from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
+from league.envs.component_choice import Component, given_options, kind_of
+from league.envs.plugin_options import OptionsError, make_options
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.learner.config import LearnerConfig
-from envs.plugins import admit
+from league.agents.learner.config import LearnerConfig
 from league.config.checks import joint_problems, section_problems
 from league.config.learner_options import CHOICES, with_options
 from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
 from league.config.run_config import RunConfig
 from league.config.yaml import parse_yaml
+from league.envs.plugins import admit
 from league.errors import ConfigError
 
 KNOWN = known_paths(RunConfig, options={path: tuple(choice.records.values()) for path, choice in CHOICES.items()})

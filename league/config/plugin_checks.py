@@ -7,19 +7,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.registry import BACKENDS
-from agents.learner.build import group_problems
-from agents.learner.config import PipelineConfig
-from agents.learner.step.optimizers import try_optimizer
-from agents.learner.step.replica_sync import make_update_mode
-from agents.learner.trial import try_network, try_objective
-from agents.nets.network import Network, build_network
-from envs.bots import make_bot
-from envs.component_choice import kind_of
-from envs.plugin_options import OptionsError, options_argument
-from envs.plugins import first_line, resolve
-from envs.protocol import EnvError, EnvSpec
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.registry import BACKENDS
+from league.agents.learner.build import group_problems
+from league.agents.learner.config import PipelineConfig
+from league.agents.learner.step.optimizers import try_optimizer
+from league.agents.learner.step.replica_sync import make_update_mode
+from league.agents.learner.trial import try_network, try_objective
+from league.agents.nets.network import Network, build_network
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -34,6 +29,11 @@ from league.core.state.population_config import PbtConfig
 from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
+from league.envs.bots import make_bot
+from league.envs.component_choice import kind_of
+from league.envs.plugin_options import OptionsError, options_argument
+from league.envs.plugins import first_line, resolve
+from league.envs.protocol import EnvError, EnvSpec
 from league.errors import ConfigError
 
 DIGEST = "0" * 64

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.bots import is_own_bot
-from envs.plugins import absolute
-from envs.registry import ADAPTERS
 from league.config.contender_names import runs_outside_code, with_absolute_folder
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
+from league.envs.bots import is_own_bot
+from league.envs.plugins import absolute
+from league.envs.registry import ADAPTERS
 
 PLACES: Mapping[tuple[str, ...], str] = {
     ("env", "id"): "env",
@@ -49,7 +49,7 @@ class OutsideName:
     """A name of code from outside.
 
     Fields:
-      path: dotted, in the configuration. kind: as in `PLACES`. name: as `envs.plugins.load` takes it.
+      path: dotted, in the configuration. kind: as in `PLACES`. name: as `league.envs.plugins.load` takes it.
       entry: what trust is given to: the name, with its options, since they are the arguments of a call.
     """
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
-from envs.component_choice import Component
-from envs.protocol import EnvConfig
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
 from league.config.learner_options import with_options
 from league.config.yaml import yaml_text
 from league.core.state.league_config import LeagueConfig
+from league.envs.component_choice import Component
+from league.envs.protocol import EnvConfig
 from league.http.address import host_and_port, is_loopback
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from envs.protocol import EnvSpec
+from league.envs.protocol import EnvSpec
 from league.errors import CorruptSnapshot
 from league.policies.auto_export import AUTO, EXPORTS
 from league.policies.select import UnknownPolicy

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import spec_of
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
 from league.config.run_config import RunConfig
 from league.core.state.commands import ImportPolicy
 from league.core.state.population_config import FixedOpponentConfig
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import spec_of
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import PolicyMismatch, build_policy, copies_at, find_source

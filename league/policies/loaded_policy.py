@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
-from agents.nets.kernels.distributions import probabilities
-from agents.nets.network import Network
-from agents.weights import Weights, adopt
-from envs.protocol import EnvSpec
+from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
+from league.agents.nets.kernels.distributions import probabilities
+from league.agents.nets.network import Network
+from league.agents.weights import Weights, adopt
+from league.envs.protocol import EnvSpec
 from league.policies.observation import (
     Observation,
     ObservationMismatch,

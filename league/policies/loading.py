@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.nets.registry import UnknownPartError
-from agents.restart_state import RestartStateError, ema_in, weights_in
-from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import spec_of
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.nets.registry import UnknownPartError
+from league.agents.restart_state import RestartStateError, ema_in, weights_in
+from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.run_config import EvaluationConfig
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import spec_of
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.auto_export import EMA, ExactExports
 from league.policies.exact_file import read_exact

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec
+from league.envs.protocol import MASK_ENDING, SEAT_GROUP, ArraySpec, EnvSpec
 from league.errors import LeagueError
 
 MASK_FIELD = "action_mask"

@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from agents.nets.config import NetworkConfig
-from agents.nets.registry import ENCODERS
-from envs.component_choice import given_options, kind_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.registry import ENCODERS
+from league.envs.component_choice import given_options, kind_of
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
 from league.errors import CorruptSnapshot, StorageError
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy, FrozenFolder, read_snapshot_folder
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, read_verified, sha256_hex

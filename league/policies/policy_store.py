@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 import msgspec
 import numpy as np
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
-from envs.registry import spec_of
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.envs.registry import spec_of
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.hosts.learners.hyperparameters import tuned
+from league.hosts.protocol import Arrays
 from league.policies.trust import names_of_manifest, require_trusted
-from league.runtime.hyperparameters import tuned
-from league.runtime.protocol import Arrays
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
 from league.store.weights_file import ArraysError, decode_arrays, encode_arrays, stored_arrays

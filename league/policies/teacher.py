@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from agents.nets.network import build_network
-from agents.weights import Weights, WeightsError, from_named, layout_of
-from envs.protocol import EnvSpec
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights, WeightsError, from_named, layout_of
 from league.config.run_config import RunConfig, TeacherConfig
+from league.envs.protocol import EnvSpec
 from league.errors import LeagueError, MissingRun, MissingSnapshot
 from league.policies.loading import copies_at, find_source
 from league.policies.policy_store import fits, network_plain, spec_hash

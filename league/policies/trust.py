@@ -24,13 +24,13 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from envs.plugins import admit, is_admitted
-from envs.protocol import EnvConfig
 from league.config.loading import config_of, plain_config
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import encode
+from league.envs.plugins import admit, is_admitted
+from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, StorageError
 from league.policies.package import MAX_PACKAGE_MANIFEST_BYTES
 from league.store.known_runs import state_folder

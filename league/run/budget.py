@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import msgspec
 
 from league.config.run_config import BudgetConfig
-from league.runtime.processor_time import cpu_seconds
-from league.runtime.reaper import descendants
+from league.processes.processor_time import cpu_seconds
+from league.processes.reaper import descendants
 
 LOOK_EVERY_S = 1.0
 """Time between two sums over the run's processes."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from agents.restart_state import counters_in
+from league.agents.restart_state import counters_in
 from league.config.run_config import RuntimeConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState, PlayerState
-from league.runtime.protocol import InstallPlayer, LearnerProgress, TakeCheckpoint
+from league.hosts.protocol import InstallPlayer, LearnerProgress, TakeCheckpoint
 
 RESCUE_S = 20.0
 """Longest wait for the restart states of learners after an error."""

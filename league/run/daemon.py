@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from envs.protocol import EnvError
 from league.config.deadlines import START_S
 from league.config.run_config import RunConfig
 from league.core.state.commands import (
@@ -21,13 +20,14 @@ from league.core.state.commands import (
     StopRun,
 )
 from league.core.state.events import DirectiveIssued, Event
+from league.envs.protocol import EnvError
 from league.errors import LeagueError
-from league.operations.adapter import Adapter
-from league.operations.host_numbers import HostNumbers
-from league.operations.learner_drain import LearnerDrain
-from league.operations.operator import Operator
+from league.hosts.protocol import (
+    DeterministicRuntime,
+    Runtime,
+)
+from league.judge.probes.prober import Prober
 from league.policies.policy_store import PolicyStore
-from league.probes.prober import Prober
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Spent
 from league.run.budget_account import BudgetAccount
 from league.run.checkpointing import RESCUE_S, RestartStates, unsaved_progress
@@ -35,12 +35,12 @@ from league.run.daemon_status import DaemonStatus
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
 from league.run.host_reports import HostReports
+from league.run.operations.adapter import Adapter
+from league.run.operations.host_numbers import HostNumbers
+from league.run.operations.learner_drain import LearnerDrain
+from league.run.operations.operator import Operator
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
-from league.runtime.protocol import (
-    DeterministicRuntime,
-    Runtime,
-)
 from league.store.journaled_league import JournaledLeague
 
 POLL_S = 0.2

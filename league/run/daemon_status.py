@@ -1,12 +1,12 @@
-"""The status of the daemon, made every turn of its loop; `league.run.observing` turns it into tables and metrics."""
+"""The status of the daemon, made every turn of its loop; `league.run.monitor` turns it into tables and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from league.hosts.protocol import LearnerProgress
 from league.run.budget import Spent
-from league.runtime.protocol import LearnerProgress
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from agents.learner.config import LearnerConfig
-from agents.restart_state import counters_in, ema_in
+from league.agents.learner.config import LearnerConfig
+from league.agents.restart_state import counters_in, ema_in
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
 from league.core.state.events import (
@@ -21,11 +21,11 @@ from league.core.state.events import (
 from league.core.state.records import Directive, DirectiveKind, Lease, Progress
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, MissingSnapshot
+from league.hosts.learners.hyperparameters import LEARNER_VALUES, tuned
+from league.hosts.protocol import LearnerProgress, PlayLease, Reconfigure, ResetPlayer, Runtime, TakeSnapshot
 from league.policies.policy_store import PolicyStore
 from league.run.checkpointing import restored_progress
 from league.run.frozen_weights import FrozenWeights
-from league.runtime.hyperparameters import LEARNER_VALUES, tuned
-from league.runtime.protocol import LearnerProgress, PlayLease, Reconfigure, ResetPlayer, Runtime, TakeSnapshot
 from league.store.journaled_league import JournaledLeague
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agents.nets.config import NetworkConfig
-from agents.weights import Weights
+from league.agents.nets.config import NetworkConfig
+from league.agents.weights import Weights
 from league.core.quarantine import restart_sources
 from league.core.retention import RETIRED
 from league.core.state.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
 from league.core.state.events import Event, SnapshotAdded, SnapshotRetired
 from league.core.state.records import Lease, is_bot, is_from_outside
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
+from league.hosts.protocol import InstallPlayer
 from league.policies.policy_store import PolicyStore
-from league.runtime.protocol import InstallPlayer
 from league.store.journaled_league import JournaledLeague
 
 

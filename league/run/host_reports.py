@@ -9,13 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.restart_state import ema_in
+from league.agents.restart_state import ema_in
 from league.core.state.commands import Command, ConfirmReset, ConfirmSnapshot, ExpireLease, SaveCheckpoint
-from league.operations.host_numbers import HostNumbers
-from league.policies.policy_store import PolicyStore
-from league.run.checkpointing import RestartStates
-from league.run.effects import Effects, HostTable
-from league.runtime.protocol import (
+from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
     HostStarted,
@@ -29,6 +25,10 @@ from league.runtime.protocol import (
     ResetDone,
     SnapshotTaken,
 )
+from league.policies.policy_store import PolicyStore
+from league.run.checkpointing import RestartStates
+from league.run.effects import Effects, HostTable
+from league.run.operations.host_numbers import HostNumbers
 from league.store.journaled_league import JournaledLeague
 
 

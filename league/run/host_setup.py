@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 
-from agents.unroll.codec import MAX_RAW_BYTES
-from agents.unroll.unroll import UnrollSpec
-from envs.protocol import EnvSpec
+from league.agents.unroll.codec import MAX_RAW_BYTES
+from league.agents.unroll.unroll import UnrollSpec
 from league.config.checks import run_deadlines
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain
 from league.core.state.state import LeagueState
-from league.runtime.inprocess import InProcessRuntime
-from league.runtime.protocol import HostSetup, Runtime
+from league.envs.protocol import EnvSpec
+from league.hosts.inprocess import InProcessRuntime
+from league.hosts.protocol import HostSetup, Runtime
 
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
@@ -45,7 +45,7 @@ def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Run
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
         return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
-    from league.runtime.on_ray.runtime import RayRuntime
+    from league.hosts.on_ray.runtime import RayRuntime
 
     own_names = tuple(found.name for found in outside_names(config_plain(config)))
     return RayRuntime(setup, config.runtime, players=tuple(state.players), own_names=own_names)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
+from league.hosts.actors.actor_state_file import decode_actor_state, encode_actor_state
+from league.hosts.protocol import DeterministicRuntime, Runtime
 from league.policies.policy_store import PolicyStore
 from league.run.resume_files import read_noted
-from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
-from league.runtime.protocol import DeterministicRuntime, Runtime
 from league.store.run_folder import HOSTS_FILE, RunFolder
 
 

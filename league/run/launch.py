@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from envs.plugins import admit as admit_names
-from envs.protocol import EnvSpec
-from envs.registry import spec_of
 from league.config.auto.resolve import resolve
 from league.config.commented import dump_commented
 from league.config.default_scoring import scoring_of
@@ -20,6 +17,9 @@ from league.config.game_kind import GameKind, game_kind
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
 from league.core.state.commands import CreateLeague
+from league.envs.plugins import admit as admit_names
+from league.envs.protocol import EnvSpec
+from league.envs.registry import spec_of
 from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources
 from league.policies.policy_store import is_game_of
@@ -27,7 +27,7 @@ from league.policies.teacher import find_teacher
 from league.policies.trust import names_of_league, read_config, require_trusted, trust_folder
 from league.run.budget import BUDGET, Limits
 from league.run.config_changes import noted_config, settled_config
-from league.run.observing.metric_sinks import require_working_sinks
+from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.session import Ended, run_session

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from agents.learner.build import choose_dtype, default_device
-from envs.protocol import EnvSpec
+from league.agents.learner.build import choose_dtype, default_device
 from league.config.ray_address import joins_cluster
 from league.config.run_config import RunConfig
+from league.envs.protocol import EnvSpec
 
 
 def with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:

@@ -20,7 +20,7 @@ def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
 
     Games of another moment would bring results of opponents that the league has not met, or of weights not yet trained.
     """
-    from league.runtime.actor_state_file import (
+    from league.hosts.actors.actor_state_file import (
         decode_actor_state,  # brings in the runtime, which a rewind need not wait for
     )
 

@@ -14,34 +14,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 
-from agents.nets.config import NetworkConfig
-from envs.protocol import EnvSpec
+from league.agents.nets.config import NetworkConfig
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import RunConfig, config_plain
-from league.control.page_process import page_process
+from league.envs.protocol import EnvSpec
 from league.errors import JournalError, LeagueError, StorageError
-from league.monitor.console import RunConsole
-from league.monitor.sink import MetricSink
-from league.operations.disk_floor import DiskFloor
-from league.operations.operator import Operator
+from league.hosts.host_log import logged_to
+from league.hosts.protocol import HostSetup, Runtime
+from league.judge.probes.prober import open_prober
 from league.policies.imported import imported_networks
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import teacher_weights
 from league.policies.trust import mark
-from league.probes.prober import open_prober
+from league.processes.stop_signals import stop_signals
 from league.run.budget import BUDGET, Limits, Meter, Spent, train_on_command
 from league.run.budget_account import BudgetAccount
+from league.run.control.page_process import page_process
 from league.run.daemon import Daemon
 from league.run.host_setup import host_setup, make_runtime
 from league.run.kept_games import restore_games, save_games
-from league.run.observing.heartbeat import Heartbeat
-from league.run.observing.metric_sinks import open_sinks
-from league.run.observing.observer import Observer
-from league.run.observing.watches import open_watches
+from league.run.monitor.console import RunConsole
+from league.run.monitor.heartbeat import Heartbeat
+from league.run.monitor.metric_sinks import open_sinks
+from league.run.monitor.observer import Observer
+from league.run.monitor.sink import MetricSink
+from league.run.monitor.watches import open_watches
+from league.run.operations.disk_floor import DiskFloor
+from league.run.operations.operator import Operator
 from league.run.resume_files import begun_at, files_to_note, read_clock
-from league.runtime.host_log import logged_to
-from league.runtime.protocol import HostSetup, Runtime
-from league.stop_signals import stop_signals
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -196,7 +196,7 @@ def _doors(folder: RunFolder, operator: Operator, config: RunConfig, console: Ru
     """The control door of the run and its page. The web server is imported only where there is one."""
     with contextlib.ExitStack() as stack:
         if config.control.door:
-            from league.control.door import open_door
+            from league.run.control.door import open_door
 
             stack.enter_context(open_door(folder, operator, config.control, say=console.say))
         if config.control.page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.restart_state import (
+from league.agents.restart_state import (
     OPTIMIZER_NUMBER,
     OPTIMIZER_VECTOR,
     VECTORS,

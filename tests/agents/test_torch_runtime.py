@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from agents.learner.build import build_learner
-from agents.torch_runtime import prepare_process
+from league.agents.learner.build import build_learner
+from league.agents.torch_runtime import prepare_process
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, small_config
 
 CUDNN = torch.backends.cudnn

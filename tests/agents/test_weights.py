@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.weights import FlatParameters, Weights, WeightsError, adopt, from_named, layout_of, require_finite
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.weights import FlatParameters, Weights, WeightsError, adopt, from_named, layout_of, require_finite
 from tests.agents.learner.learner_cases import BOARD_GAME, weights_in
 
 

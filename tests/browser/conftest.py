@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from tests.league.page.live_page import Served, live_run, served
+from tests.league.see.page.live_page import Served, live_run, served
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1280, 860)}
 FLAGS = (

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from envs.protocol import EnvConfig
-from league.contenders.bots import bot_policy
-from league.replays.recorder import record_game
-from league.replays.replay import SeatHolder
-from league.replays.replay_file import write_replay
+from league.envs.protocol import EnvConfig
+from league.judge.contenders.bots import bot_policy
+from league.judge.recording.recorder import record_game
+from league.judge.recording.replay import SeatHolder
+from league.judge.recording.replay_file import write_replay
 from league.store.run_folder import RunFolder
 from tests.browser.conftest import OpenPage, check_axe, show
-from tests.league.page.live_page import Served
+from tests.league.see.page.live_page import Served
 
 LOADED_MS = 60_000
 """The first game loads torch into the process of the page."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from league.reports.figures.report import Report, read_report
+from league.see.reports.figures.report import Report, read_report
 from tests.browser.conftest import OpenPage, check_axe
-from tests.league.commands import league
-from tests.league.page.page_runs import write_run
+from tests.league.cli import league
+from tests.league.see.page.page_runs import write_run
 
 
 @pytest.fixture(scope="module")

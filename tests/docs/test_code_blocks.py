@@ -13,12 +13,12 @@ import pytest
 import typer.main
 import yaml
 
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.cli import app
+from league.cli.main import app
 from league.config.loading import load_config
 from league.config.reference import entries
-from league.monitor.names import metric_of
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.run.monitor.names import metric_of
 from tests.docs.pages import ROOT, WRITTEN, Block, blocks, inline_code, shell_lines
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 

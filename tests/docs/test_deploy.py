@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from league.config.run_config import ControlConfig
-from league.control.exposition import exposition
-from league.monitor.jsonl_sink import MetricRow
-from league.monitor.names import METRICS
+from league.run.control.exposition import exposition
+from league.run.monitor.jsonl_sink import MetricRow
+from league.run.monitor.names import METRICS
 from league.store.lock import this_process
 from league.store.run_folder import AlertStatus, RunFolder, RunStatus
 

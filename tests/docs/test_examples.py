@@ -13,15 +13,15 @@ from league.config.loading import load_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import config_plain
 from league.core.state.events import DirectiveIssued, LeaseGranted, PlayerTransplanted
-from league.probes.probe import make_probe
-from league.reports.env_check import check_environment
+from league.judge.probes.probe import make_probe
 from league.run.budget import Limits
 from league.run.launch import start
+from league.see.reports.env_check import check_environment
 from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder
 from league.store.weights_file import decode_arrays
 from tests.docs.pages import ROOT
-from tests.league.probes.subjects import subject_of
+from tests.league.judge.probes.subjects import subject_of
 from tests.league.tiny_runs import events_of, state_of
 
 EXAMPLES = ROOT / "docs" / "examples"

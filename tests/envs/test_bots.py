@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from envs import bots
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.bots import Bot, Copyable, TacticalBot, _tactics, make_bot
-from envs.games.connect_four import ConnectFour
-from envs.games.tic_tac_toe import TicTacToe
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
-from envs.registry import make
-from envs.sampling import uniform_legal
+from league.envs import bots
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.bots import Bot, Copyable, TacticalBot, _tactics, make_bot
+from league.envs.games.connect_four import ConnectFour
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
+from league.envs.registry import make
+from league.envs.sampling import uniform_legal
 from tests.envs.oracles.raw_roles import RawRoles
 from tests.envs.oracles.slow_boards import SlowBoard, slow_connect_four
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs import conformance
-from envs.bots import RandomBot
-from envs.conformance import MIN_STEPS, check_env
-from envs.counting_games import SimultaneousProbe, TurnProbe
-from envs.games.connect_four import ConnectFour
-from envs.probe_sub_actions import SubActionsProbe
-from envs.protocol import ArraySpec, EnvConfig, EnvError, Turn
-from envs.registry import BUILT_IN
-from envs.sub_actions import sub_actions_are_legal
+from league.envs import conformance
+from league.envs.bots import RandomBot
+from league.envs.conformance import MIN_STEPS, check_env
+from league.envs.counting_games import SimultaneousProbe, TurnProbe
+from league.envs.games.connect_four import ConnectFour
+from league.envs.probe_sub_actions import SubActionsProbe
+from league.envs.protocol import ArraySpec, EnvConfig, EnvError, Turn
+from league.envs.registry import BUILT_IN
+from league.envs.sub_actions import sub_actions_are_legal
 from tests.envs.uncopyable_games import HELD
 
 OUTSIDE = [
@@ -69,7 +69,7 @@ def test_a_check_lists_seats_observations_actions_and_copies() -> None:
 
 
 def test_of_large_observations_fewer_turns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envs.conformance.MAX_KEPT_BYTES", 4 * 2 * 6 * 7 * 10)  # ten turns of four games
+    monkeypatch.setattr("league.envs.conformance.MAX_KEPT_BYTES", 4 * 2 * 6 * 7 * 10)  # ten turns of four games
     facts = {found.rule: found.text for found in check_env(EnvConfig("connect_four"), num_envs=4, steps=100)}
     assert facts["episodes of the check"].startswith("1 at random, 9.0 turns on average")  # 36 in 200 turns
 

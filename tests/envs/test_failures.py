@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.failures import FORGIVING_EPISODES, MAX_STRIKES, FailureCount, GameFailure
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.failures import FORGIVING_EPISODES, MAX_STRIKES, FailureCount, GameFailure
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 from tests.envs.adapters.test_pettingzoo import Spoiled, wrapped
 from tests.envs.trajectories import play, seed_of
 

@@ -7,10 +7,10 @@ import functools
 import numpy as np
 import pytest
 
-from envs.bots import make_bot
-from envs.games.tic_tac_toe import TicTacToe
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.bots import make_bot
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.bots import make_bot
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.bots import make_bot
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 BOTS = """
 import numpy as np

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from envs.component_choice import given_options, kind_of
-from envs.plugin_options import OptionsError, make_options, options_argument, options_record
-from envs.plugins import PluginError
+from league.envs.component_choice import given_options, kind_of
+from league.envs.plugin_options import OptionsError, make_options, options_argument, options_record
+from league.envs.plugins import PluginError
 
 
 @dataclass(frozen=True)

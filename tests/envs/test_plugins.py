@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.bots import make_bot
-from envs.plugins import PluginError, absolute, admit, is_admitted, load, load_admitted, resolve
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.bots import make_bot
+from league.envs.plugins import PluginError, absolute, admit, is_admitted, load, load_admitted, resolve
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from pettingzoo.env_registry import spec
 
-from envs.adapters.gymnasium import GymnasiumEnv
-from envs.adapters.pettingzoo import AecEnv, ParallelEnv
-from envs.games.connect_four import ConnectFour
-from envs.protocol import EnvConfig, EnvError, ForkableEnv
-from envs.registry import BUILT_IN, make
+from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.pettingzoo import AecEnv, ParallelEnv
+from league.envs.games.connect_four import ConnectFour
+from league.envs.protocol import EnvConfig, EnvError, ForkableEnv
+from league.envs.registry import BUILT_IN, make
 
 OWN_GAMES = """
-from envs.games.connect_four import ConnectFour
+from league.envs.games.connect_four import ConnectFour
 
 def board(opening_plies=0, *, num_envs):
     return ConnectFour(num_envs=num_envs, opening_plies=opening_plies)

@@ -10,14 +10,14 @@ import pytest
 from gymnasium import spaces
 from pettingzoo.test import parallel_api_test
 
-from envs.adapters.as_pettingzoo import as_pettingzoo
-from envs.adapters.gymnasium import GymnasiumEnv
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.adapters.spaces import action_code
-from envs.bots import RandomBot
-from envs.probe_sub_actions import WANTED, SubActionsProbe
-from envs.protocol import EnvConfig, EnvError, multi_categorical
-from envs.sub_actions import draw_sub_actions, first_sub_actions, sub_actions_are_legal
+from league.envs.adapters.as_pettingzoo import as_pettingzoo
+from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.adapters.spaces import action_code
+from league.envs.bots import RandomBot
+from league.envs.probe_sub_actions import WANTED, SubActionsProbe
+from league.envs.protocol import EnvConfig, EnvError, multi_categorical
+from league.envs.sub_actions import draw_sub_actions, first_sub_actions, sub_actions_are_legal
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe
 
 CHAINED = multi_categorical((2, 3, 2), mask_given=(-1, 0, -1))

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from envs.failures import FaultTolerant
-from envs.protocol import BatchedEnv, Turn
-from envs.workers.episode_seeds import episode_seed
+from league.envs.failures import FaultTolerant
+from league.envs.protocol import BatchedEnv, Turn
+from league.envs.workers.episode_seeds import episode_seed
 
 Shown = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 
 from league.core.state.events import LeaseFinished, PlayerReset, RunStarted, SnapshotAdded
 from league.errors import MissingRun
-from league.reports.verify import verify_run
+from league.see.reports.verify import verify_run
 from league.store.storage import FAULT_POINTS, Storage
 from tests.league.store.store_faults import Died
 from tests.league.tiny_runs import (

@@ -12,7 +12,7 @@ import yaml
 from gymnasium import spaces
 
 from league.config.loading import load_config
-from league.reports.verify import verify_run
+from league.see.reports.verify import verify_run
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
 
 ROOT = Path(__file__).parents[2]

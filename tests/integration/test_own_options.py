@@ -14,9 +14,9 @@ from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
 OWN = """
 from dataclasses import dataclass, replace
 
-from agents.learner.algorithms.config import VTraceConfig
-from agents.learner.algorithms.vtrace import VTraceObjective
-from agents.nets.mlp import build_mlp
+from league.agents.learner.algorithms.config import VTraceConfig
+from league.agents.learner.algorithms.vtrace import VTraceObjective
+from league.agents.nets.mlp import build_mlp
 
 
 @dataclass(frozen=True)

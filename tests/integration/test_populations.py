@@ -25,7 +25,7 @@ from league.core.state.events import (
 from league.core.state.population_config import PopulationConfig
 from league.core.state.presets import pbt
 from league.core.state.state import LeagueState
-from league.reports.verify import verify_run
+from league.see.reports.verify import verify_run
 from tests.league.core.simulated_league import env_steps_of
 from tests.league.tiny_runs import events_of, start, state_of, tiny
 

@@ -10,15 +10,15 @@ import pytest
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from agents.acting.policy import BotPolicy
-from envs.bots import make_bot
-from envs.protocol import EnvConfig
-from league.eval.match import play_match
-from league.exact.load_policy import load_policy
-from league.reports.verify import verify_run
+from league.agents.acting.policy import BotPolicy
+from league.envs.bots import make_bot
+from league.envs.protocol import EnvConfig
+from league.judge.matches.match import play_match
+from league.policies.exact.load_policy import load_policy
 from league.run.budget import Limits
 from league.run.launch import train
-from tests.league.commands import league
+from league.see.reports.verify import verify_run
+from tests.league.cli import league
 from tests.league.tiny_runs import GATE, ONE_PLAYER, start, state_of, tiny
 
 CONFIGS = Path(__file__).parents[2] / "configs"

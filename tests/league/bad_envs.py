@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.games.matrix import RepeatedRockPaperScissors
-from envs.protocol import Turn
+from league.envs.games.matrix import RepeatedRockPaperScissors
+from league.envs.protocol import Turn
 
 
 class Breaking(RepeatedRockPaperScissors):

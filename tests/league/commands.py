@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from league.cli import main
+from league.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
@@ -50,7 +50,7 @@ def league(*arguments: object) -> Ran:
 def spawn(*arguments: object) -> subprocess.Popen[str]:
     """Start a command as a process of its own, in a session of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", "from league.cli import main; main()", *map(str, arguments)],
+        [sys.executable, "-c", "from league.cli.main import main; main()", *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.games.kuhn import KuhnPoker
-from envs.games.tic_tac_toe import TicTacToe
-from envs.protocol import BatchedEnv, Turn
+from league.envs.games.kuhn import KuhnPoker
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.protocol import BatchedEnv, Turn
 
 OPEN: Counter[str] = Counter()
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from envs.workers import child_endings
-from envs.workers.process import Deadlines, GamesProcess
-from league.chaos.follower import Command
-from league.child_process import end_process, run_within
-from league.contenders.engine_process import LineProcess
-from league.control.page_process import page_process
-from league.runtime.on_ray.fork_server import ForkServer
+from league.envs.workers import child_endings
+from league.envs.workers.process import Deadlines, GamesProcess
+from league.hosts.on_ray.fork_server import ForkServer
+from league.judge.contenders.engine_process import LineProcess
+from league.operate.chaos.follower import Command
+from league.processes.child_process import end_process, run_within
+from league.run.control.page_process import page_process
 from league.store.run_folder import RunFolder
 
 SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from league.commands.options import seconds_of
+from league.cli.options import seconds_of
 from league.errors import LeagueError
 from league.store.run_folder import RunFolder
-from tests.league.commands import ROOT, Ran, league, spawn, wait_for_play, wait_until
+from tests.league.cli import ROOT, Ran, league, spawn, wait_for_play, wait_until
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, state_of, tiny, write_config
 
 LONG = ("--for", "300s")
@@ -66,7 +66,7 @@ def flip_a_bit(path: Path) -> None:
 def modules_after(*arguments: object) -> set[str]:
     """The top-level modules that a command loaded."""
     code = (
-        "import sys\nfrom league.cli import main\n"
+        "import sys\nfrom league.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    print('MODULES', *{name.split('.')[0] for name in sys.modules})\n"
     )
     done = subprocess.run(
@@ -369,7 +369,7 @@ def test_names_that_the_terminal_cannot_show_are_written_all_the_same(made: Path
     shutil.copytree(made, run)
     for command in (["status"], ["ratings"], ["eval", "--bots", "random", "--games", "2"]):
         done = subprocess.run(
-            [sys.executable, "-c", "from league.cli import main; main()", command[0], run, *command[1:]],
+            [sys.executable, "-c", "from league.cli.main import main; main()", command[0], run, *command[1:]],
             cwd=ROOT,
             env={**os.environ, "PYTHONIOENCODING": "ascii"},
             capture_output=True,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import league as library
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
-from league.exact.exploitability import nash_conv
-from league.exact.small_game import _LAST, NoExactValue
-from tests.league.commands import league
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
+from league.policies.exact.exploitability import nash_conv
+from league.policies.exact.small_game import _LAST, NoExactValue
+from tests.league.cli import league
 from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
@@ -68,7 +68,7 @@ def test_an_env_that_is_given_up_is_closed(name: str) -> None:
 
 
 def test_the_perfect_bot_closes_the_copies_that_it_tries(tmp_path: Path) -> None:
-    from envs.bots import make_bot
+    from league.envs.bots import make_bot
 
     env = make(EnvConfig(BOARDS), num_envs=2)
     turn = env.reset(0)
@@ -79,8 +79,10 @@ def test_the_perfect_bot_closes_the_copies_that_it_tries(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("hopeless", [5.0, 1e9])
 def test_a_game_without_an_exact_value_is_closed(monkeypatch: pytest.MonkeyPatch, hopeless: float) -> None:
-    monkeypatch.setattr("envs.search.tree_walk.MAX_HISTORIES", 500)
-    monkeypatch.setattr("envs.search.tree_walk.HOPELESS", hopeless)  # given up at once, or in the middle of a visit
+    monkeypatch.setattr("league.envs.search.tree_walk.MAX_HISTORIES", 500)
+    monkeypatch.setattr(
+        "league.envs.search.tree_walk.HOPELESS", hopeless
+    )  # given up at once, or in the middle of a visit
     _LAST.clear()
     with pytest.raises(NoExactValue):
         nash_conv(EnvConfig(BOARDS), lambda obs, mask: mask)  # type: ignore[arg-type, return-value]

@@ -13,17 +13,17 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.unroll.codec import ChunkError, Lz4Codec
+from league.agents.unroll.codec import ChunkError, Lz4Codec
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.commands import Refused
 from league.core.state.events import EVENTS
 from league.core.state.state import digest, from_plain, to_plain
 from league.errors import LeagueError
-from league.operations.catalogue import OPERATIONS, plan_of
-from league.operations.plans import PlanInputs
+from league.hosts.actors.actor_state_file import decode_actor_state
 from league.run.budget import ClockFile
-from league.runtime.actor_state_file import decode_actor_state
+from league.run.operations.catalogue import OPERATIONS, plan_of
+from league.run.operations.plans import PlanInputs
 from league.store.event_codec import EventCodec
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.counting_games import NUM_ACTIONS, is_legal, reward_of
+from league.envs.counting_games import NUM_ACTIONS, is_legal, reward_of
 
 CORE_SIZE = 2
 

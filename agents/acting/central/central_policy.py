@@ -12,12 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.central.inference_host import InferenceHost, Part, Request
-from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.acting.policy import ActInputs, ActOutputs, Policy, require_finite
-from agents.nets.network import Network
-from agents.weights import Weights
-from envs.protocol import EnvSpec
+from league.agents.acting.central.inference_host import InferenceHost, Part, Request
+from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
+from league.agents.acting.policy import ActInputs, ActOutputs, Policy, require_finite
+from league.agents.nets.network import Network
+from league.agents.weights import Weights
+from league.envs.protocol import EnvSpec
 
 MAX_ASKED = 16
 """Policies of one request to an inference host, which must hold all of them at once."""

@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.acting.central.core_table import CoreTable
-from agents.acting.central.shared_rows import SharedRows
-from agents.acting.network_group import NetworkGroup, can_group
-from agents.acting.policy import padded_size, sample_actions
-from agents.nets.network import Network, NetworkOutput
-from agents.weights import Weights, adopt
+from league.agents.acting.central.core_table import CoreTable
+from league.agents.acting.central.shared_rows import SharedRows
+from league.agents.acting.network_group import NetworkGroup, can_group
+from league.agents.acting.policy import padded_size, sample_actions
+from league.agents.nets.network import Network, NetworkOutput
+from league.agents.weights import Weights, adopt
 
 MAX_POLICIES = 64
 """Policies held; the one used longest ago is given up first, and its clients hand it over again."""

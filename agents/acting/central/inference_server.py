@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from mmap import mmap
 
-from agents.acting.central.inference_host import InferenceHost, Part, PolicyNotHeld, Request
-from agents.acting.central.messages import (
+from league.agents.acting.central.inference_host import InferenceHost, Part, PolicyNotHeld, Request
+from league.agents.acting.central.messages import (
     DECIDE,
     DONE,
     FAILED,
@@ -32,10 +32,10 @@ from agents.acting.central.messages import (
     read_hello,
     read_hold,
 )
-from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.nets.network import Network
-from agents.weights import Layout, Weights, WeightsError, layout_of
-from envs.protocol import EnvSpec
+from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
+from league.agents.nets.network import Network
+from league.agents.weights import Layout, Weights, WeightsError, layout_of
+from league.envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
 

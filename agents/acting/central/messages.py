@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from agents.acting.central.shared_rows import RowSizes
+from league.agents.acting.central.shared_rows import RowSizes
 
 HELLO, HOLD, WEIGHTS, DECIDE = b"H", b"P", b"W", b"D"
 """From a client: sizes as JSON; a policy's newest version; its weights are in the memory; rows are to be decided."""

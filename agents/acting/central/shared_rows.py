@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.nets.network import Network
-from envs.protocol import EnvSpec
-from envs.workers.shared_arrays import arrays_over, block_bytes
-from envs.workers.shared_turn import action_dtype
+from league.agents.nets.network import Network
+from league.envs.protocol import EnvSpec
+from league.envs.workers.shared_arrays import arrays_over, block_bytes
+from league.envs.workers.shared_turn import action_dtype
 
 FLAGS = ("given", "blank", "wanted")
 """Arrays bool [R], in the order of the block."""

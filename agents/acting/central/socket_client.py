@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from mmap import mmap
 
-from agents.acting.central.central_policy import Asked, InferenceLost, RequestRows
-from agents.acting.central.messages import (
+from league.agents.acting.central.central_policy import Asked, InferenceLost, RequestRows
+from league.agents.acting.central.messages import (
     DONE,
     FAILED,
     HOLD,
@@ -26,10 +26,10 @@ from agents.acting.central.messages import (
     peer_is_own,
     text_of,
 )
-from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.nets.network import Network
-from agents.weights import Weights
-from envs.protocol import EnvSpec
+from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
+from league.agents.nets.network import Network
+from league.agents.weights import Weights
+from league.envs.protocol import EnvSpec
 
 CONNECT_S = 0.05
 """Time between two tries to connect."""

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.config import ActorCriticConfig
-from agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
-from agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of
-from agents.learner.algorithms.loss_stats import stack_stats
-from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.losses.action_groups import grouped_policy_gradient_loss, grouped_upgo
-from agents.losses.policy import MAX_LOG_RATIO, zero_invalid
-from agents.nets.heads import Head
-from agents.nets.network import NetworkOutput
-from agents.nets.sub_actions import num_sub_actions
+from league.agents.learner.algorithms.config import ActorCriticConfig
+from league.agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
+from league.agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of
+from league.agents.learner.algorithms.loss_stats import stack_stats
+from league.agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.action_groups import grouped_policy_gradient_loss, grouped_upgo
+from league.agents.losses.policy import MAX_LOG_RATIO, zero_invalid
+from league.agents.nets.heads import Head
+from league.agents.nets.network import NetworkOutput
+from league.agents.nets.sub_actions import num_sub_actions
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.actor_critic import ActorCritic, Terms
-from agents.learner.algorithms.config import APPOConfig
-from agents.learner.algorithms.loss_inputs import LossInputs, group_log_probs, vtrace_of
-from agents.learner.algorithms.objective import ForwardPasses
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.losses.policy import appo_loss, zero_invalid
-from agents.losses.value import value_loss
-from agents.nets.heads import Head
-from agents.nets.network import NetworkOutput
+from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from league.agents.learner.algorithms.config import APPOConfig
+from league.agents.learner.algorithms.loss_inputs import LossInputs, group_log_probs, vtrace_of
+from league.agents.learner.algorithms.objective import ForwardPasses
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.policy import appo_loss, zero_invalid
+from league.agents.losses.value import value_loss
+from league.agents.nets.heads import Head
+from league.agents.nets.network import NetworkOutput
 
 TARGET_LOG_PROBS = "target_log_probs"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.learner.config import MAX_COST
+from league.agents.learner.config import MAX_COST
 
 MAX_EPOCHS = 1000
 """Most optimizer steps on one batch."""

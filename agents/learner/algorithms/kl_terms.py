@@ -12,12 +12,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from agents.learner.data.batch import Batch
-from agents.losses.kl import categorical_kl, gaussian_kl
-from agents.losses.policy import zero_invalid
-from agents.nets.heads import CategoricalHead, GaussianHead, Head
-from agents.nets.network import NetworkOutput
-from agents.nets.sub_actions import SubAction, SubActionsHead, given_by
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.kl import categorical_kl, gaussian_kl
+from league.agents.losses.policy import zero_invalid
+from league.agents.nets.heads import CategoricalHead, GaussianHead, Head
+from league.agents.nets.network import NetworkOutput
+from league.agents.nets.sub_actions import SubAction, SubActionsHead, given_by
 
 MAGNET = "magnet"
 TEACHER = "teacher"

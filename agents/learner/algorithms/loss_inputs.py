@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from agents.learner.algorithms.config import ActorCriticConfig
-from agents.learner.data.batch import Batch
-from agents.losses.action_groups import group_sums, grouped_vtrace
-from agents.losses.vtrace import VTraceReturns
-from agents.nets.heads import Head
-from agents.nets.network import NetworkOutput
-from agents.nets.sub_actions import SubActionsHead
-from envs.protocol import SEAT_GROUP
+from league.agents.learner.algorithms.config import ActorCriticConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.action_groups import group_sums, grouped_vtrace
+from league.agents.losses.vtrace import VTraceReturns
+from league.agents.nets.heads import Head
+from league.agents.nets.network import NetworkOutput
+from league.agents.nets.sub_actions import SubActionsHead
+from league.envs.protocol import SEAT_GROUP
 
 Groups = tuple[tuple[int, ...], ...]
 """The sub-actions of each group, counted from 0; empty for the whole action as one group."""

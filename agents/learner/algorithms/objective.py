@@ -12,14 +12,14 @@ from typing import Protocol
 
 from torch import Tensor
 
-from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.nets.heads import Head
-from agents.nets.network import NetworkOutput
-from envs.component_choice import kind_of
-from envs.plugin_options import options_argument
-from envs.plugins import resolve
+from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.nets.heads import Head
+from league.agents.nets.network import NetworkOutput
+from league.envs.component_choice import kind_of
+from league.envs.plugin_options import options_argument
+from league.envs.plugins import resolve
 
 PLACE = "learner.algorithm"
 
@@ -59,7 +59,7 @@ class ForwardPasses:
 class Objective(Protocol):
     """A loss; holds no state between updates.
 
-    Built as `objective(config, head)`; with `options=...` where it declares options, see `envs.plugin_options`.
+    Built as `objective(config, head)`; with `options=...` where it declares options, see `league.envs.plugin_options`.
     """
 
     @property

@@ -12,18 +12,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.actor_critic import ActorCritic, Terms
-from agents.learner.algorithms.config import PPOConfig
-from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
-from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.losses.policy import normalise_advantages, ppo_loss, zero_invalid
-from agents.losses.returns import gae
-from agents.losses.value import clipped_value_loss, value_loss
-from agents.nets.heads import Head
-from agents.nets.network import NetworkOutput
-from envs.protocol import SEAT_GROUP
+from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from league.agents.learner.algorithms.config import PPOConfig
+from league.agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
+from league.agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.policy import normalise_advantages, ppo_loss, zero_invalid
+from league.agents.losses.returns import gae
+from league.agents.losses.value import clipped_value_loss, value_loss
+from league.agents.nets.heads import Head
+from league.agents.nets.network import NetworkOutput
+from league.envs.protocol import SEAT_GROUP
 
 
 class PPOObjective(ActorCritic):

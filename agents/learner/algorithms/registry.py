@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 OBJECTIVES: Mapping[str, str] = {
-    "vtrace": "agents.learner.algorithms.vtrace:VTraceObjective",
-    "ppo": "agents.learner.algorithms.ppo:PPOObjective",
-    "appo": "agents.learner.algorithms.appo:APPOObjective",
+    "vtrace": "league.agents.learner.algorithms.vtrace:VTraceObjective",
+    "ppo": "league.agents.learner.algorithms.ppo:PPOObjective",
+    "appo": "league.agents.learner.algorithms.appo:APPOObjective",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
 OPTIMIZERS: Mapping[str, str] = {
-    "adam": "agents.learner.step.optimizers:adam",
-    "rmsprop": "agents.learner.step.optimizers:rmsprop",
+    "adam": "league.agents.learner.step.optimizers:adam",
+    "rmsprop": "league.agents.learner.step.optimizers:rmsprop",
 }
 """Name of `learner.optimizer` -> "module:attribute" of an `optimizers.OptimizerBuilder`."""
 
 BACKENDS: Mapping[str, str] = {
-    "single": "agents.learner.step.backend:SingleBackend",
-    "data_parallel": "agents.learner.pipeline.data_parallel:DataParallelBackend",
-    "threaded_pipeline": "agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
-    "torch_pipeline": "agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
+    "single": "league.agents.learner.step.backend:SingleBackend",
+    "data_parallel": "league.agents.learner.pipeline.data_parallel:DataParallelBackend",
+    "threaded_pipeline": "league.agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
+    "torch_pipeline": "league.agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
 }
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
-UPDATE_MODES: Mapping[str, str] = {"all_reduce": "agents.learner.step.replica_sync:AllReduce"}
+UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.step.replica_sync:AllReduce"}
 """Name of `learner.pipeline.update_mode` -> "module:attribute" of a `replica_sync.UpdateMode` class."""

@@ -9,19 +9,19 @@ import math
 
 from torch import Tensor
 
-from agents.learner.algorithms.actor_critic import ActorCritic, Terms
-from agents.learner.algorithms.config import VTraceConfig
-from agents.learner.algorithms.loss_inputs import LossInputs, scaled_rewards, vtrace_of
-from agents.learner.algorithms.loss_stats import stack_stats
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.losses.action_groups import grouped_policy_gradient_loss
-from agents.losses.neurd import neurd_entropy_loss, neurd_loss
-from agents.losses.one_pass import OnePassSteps, OnePassWeights, one_pass_loss
-from agents.losses.value import value_loss
-from agents.nets.heads import CategoricalHead, Head
-from agents.nets.network import NetworkOutput
+from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from league.agents.learner.algorithms.config import VTraceConfig
+from league.agents.learner.algorithms.loss_inputs import LossInputs, scaled_rewards, vtrace_of
+from league.agents.learner.algorithms.loss_stats import stack_stats
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.losses.action_groups import grouped_policy_gradient_loss
+from league.agents.losses.neurd import neurd_entropy_loss, neurd_loss
+from league.agents.losses.one_pass import OnePassSteps, OnePassWeights, one_pass_loss
+from league.agents.losses.value import value_loss
+from league.agents.nets.heads import CategoricalHead, Head
+from league.agents.nets.network import NetworkOutput
 
 
 class VTraceObjective(ActorCritic):

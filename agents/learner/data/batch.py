@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.learner.data.streams import mark, wait_for
-from agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
+from league.agents.learner.data.streams import mark, wait_for
+from league.agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
 
 
 @dataclass(frozen=True, kw_only=True)

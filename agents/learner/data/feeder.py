@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from agents.learner.config import LearnerConfig
-from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
-from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
 
 BATCHES_DEEP = 2
 """Batches in the ring: one being learnt from and one being filled."""

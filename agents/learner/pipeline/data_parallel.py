@@ -15,15 +15,15 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.loss_stats import empty_stats
-from agents.learner.algorithms.objective import LossWeights, Objective, make_objective
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.learner.data.streams import mark, wait_for
-from agents.learner.errors import StageHungError
-from agents.learner.step.backend import Placement, SingleBackend, join_outputs
-from agents.nets.network import Network, NetworkOutput
-from agents.torch_runtime import prepare_process
+from league.agents.learner.algorithms.loss_stats import empty_stats
+from league.agents.learner.algorithms.objective import LossWeights, Objective, make_objective
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.data.streams import mark, wait_for
+from league.agents.learner.errors import StageHungError
+from league.agents.learner.step.backend import Placement, SingleBackend, join_outputs
+from league.agents.nets.network import Network, NetworkOutput
+from league.agents.torch_runtime import prepare_process
 
 Result = TypeVar("Result")
 

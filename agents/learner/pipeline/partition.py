@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.learner.algorithms.objective import LossWeights, Objective
-from agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.learner.pipeline.schedules import ideal_bubble, makespan
-from agents.learner.pipeline.stages import Stage, cut_network, even_cut
-from agents.learner.step.backend import Placement
-from agents.nets.network import Network, NetworkOutput
+from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.pipeline.schedules import ideal_bubble, makespan
+from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from league.agents.learner.step.backend import Placement
+from league.agents.nets.network import Network, NetworkOutput
 
 REPEATS = 3
 

@@ -12,10 +12,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from agents.learner.data.batch import Batch
-from agents.learner.step.backend import Boundary, Placement
-from agents.nets.blocks import Block
-from agents.nets.network import Network, NetworkOutput, SideInputs, run_block
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.step.backend import Boundary, Placement
+from league.agents.nets.blocks import Block
+from league.agents.nets.network import Network, NetworkOutput, SideInputs, run_block
 
 
 @dataclass(frozen=True)

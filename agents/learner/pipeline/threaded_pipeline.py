@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.loss_stats import empty_stats
-from agents.learner.algorithms.objective import LossWeights, Objective
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.learner.data.streams import mark, wait_for
-from agents.learner.errors import StageHungError
-from agents.learner.pipeline.schedules import tasks_of
-from agents.learner.pipeline.stages import Stage, cut_network, even_cut
-from agents.learner.step.backend import Placement, SingleBackend
-from agents.nets.network import Network, NetworkOutput
+from league.agents.learner.algorithms.loss_stats import empty_stats
+from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.data.streams import mark, wait_for
+from league.agents.learner.errors import StageHungError
+from league.agents.learner.pipeline.schedules import tasks_of
+from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from league.agents.learner.step.backend import Placement, SingleBackend
+from league.agents.nets.network import Network, NetworkOutput
 
 
 class _Stopped(Exception):  # noqa: N818

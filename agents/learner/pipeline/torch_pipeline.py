@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.distributed import pipelining
 
-from agents.learner.algorithms.loss_stats import empty_stats
-from agents.learner.algorithms.objective import LossWeights, Objective
-from agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.learner.pipeline.stages import Stage, cut_network, even_cut
-from agents.learner.step.backend import Boundary, Placement, join_outputs
-from agents.nets.network import Network, NetworkOutput
+from league.agents.learner.algorithms.loss_stats import empty_stats
+from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from league.agents.learner.step.backend import Boundary, Placement, join_outputs
+from league.agents.nets.network import Network, NetworkOutput
 
 SCHEDULE_CLASSES = {
     "gpipe": "ScheduleGPipe",

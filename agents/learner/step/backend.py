@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from agents.learner.algorithms.loss_stats import empty_stats
-from agents.learner.algorithms.objective import LossWeights, Objective
-from agents.learner.algorithms.registry import BACKENDS
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Batch
-from agents.nets.attention import TransformerLayer
-from agents.nets.kernels.gpu import KERNEL_DTYPES
-from agents.nets.kernels.trial import try_kernels
-from agents.nets.network import Network, NetworkOutput
-from envs.plugin_options import options_argument
-from envs.plugins import resolve
+from league.agents.learner.algorithms.loss_stats import empty_stats
+from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.registry import BACKENDS
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
+from league.agents.nets.attention import TransformerLayer
+from league.agents.nets.kernels.gpu import KERNEL_DTYPES
+from league.agents.nets.kernels.trial import try_kernels
+from league.agents.nets.network import Network, NetworkOutput
+from league.envs.plugin_options import options_argument
+from league.envs.plugins import resolve
 
 PLACE = "learner.pipeline.backend"
 

@@ -14,11 +14,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
-from agents.learner.step.optimizers import load_state, make_optimizer
-from agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
-from agents.weights import FlatParameters, Layout
-from envs.component_choice import kind_of
+from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.step.optimizers import load_state, make_optimizer
+from league.agents.restart_state import (
+    EMA,
+    OPTIMIZER_NUMBER,
+    OPTIMIZER_VECTOR,
+    TARGET,
+    TEACHER,
+    WEIGHTS,
+    Arrays,
+    ema_in,
+)
+from league.agents.weights import FlatParameters, Layout
+from league.envs.component_choice import kind_of
 
 _KIND, _STEPS = "optimizer_kind", "optimizer_steps"
 

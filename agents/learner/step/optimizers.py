@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from agents.learner.algorithms.registry import OPTIMIZERS
-from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
-from agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
-from agents.weights import Layout
-from envs.component_choice import kind_of
-from envs.plugin_options import options_argument
-from envs.plugins import resolve
+from league.agents.learner.algorithms.registry import OPTIMIZERS
+from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
+from league.agents.weights import Layout
+from league.envs.component_choice import kind_of
+from league.envs.plugin_options import options_argument
+from league.envs.plugins import resolve
 
 PLACE = "learner.optimizer"
 
@@ -82,7 +82,7 @@ VectorOptimizer = Optimizer | OneVectorAdam
 class OptimizerBuilder(Protocol):
     """Makes the optimizer of one flat vector, whose gradient is divided and clipped before each step.
 
-    Built as `builder(values, layout)`; with `options=...` where it declares options, see `envs.plugin_options`. The
+    Built as `builder(values, layout)`; with `options=...` where it declares options, see `league.envs.plugin_options`. The
     learner sets `lr` of the only parameter group before each step. The state of the vector holds tensors of its shape
     and single numbers; both are saved and restored.
     """

@@ -12,11 +12,11 @@ import torch.distributed
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from agents.learner.algorithms.registry import UPDATE_MODES
-from agents.learner.config import DEFAULT_UPDATE_MODE
-from envs.component_choice import Component, kind_of
-from envs.plugin_options import options_argument
-from envs.plugins import resolve
+from league.agents.learner.algorithms.registry import UPDATE_MODES
+from league.agents.learner.config import DEFAULT_UPDATE_MODE
+from league.envs.component_choice import Component, kind_of
+from league.envs.plugin_options import options_argument
+from league.envs.plugins import resolve
 
 PLACE = "learner.pipeline.update_mode"
 

@@ -13,21 +13,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.learner.algorithms.kl_terms import teacher_targets
-from agents.learner.algorithms.loss_stats import LossStats, sums_of
-from agents.learner.algorithms.objective import LossWeights, Objective
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Ahead, Batch, Stager, join
-from agents.learner.errors import StageHungError
-from agents.learner.step.backend import Placement, StepBackend
-from agents.learner.step.optimizer import FlatOptimizer
-from agents.learner.step.replica_sync import UpdateMode, total_over
-from agents.nets.heads import HeadsBlock
-from agents.nets.popart import ValueScale, moment_rate
-from agents.nets.seat_groups import SeatGroupHeads
-from agents.nets.separate_value import TwinHeads
-from agents.restart_state import Arrays
-from agents.unroll.unroll import Unrolls
+from league.agents.learner.algorithms.kl_terms import teacher_targets
+from league.agents.learner.algorithms.loss_stats import LossStats, sums_of
+from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Ahead, Batch, Stager, join
+from league.agents.learner.errors import StageHungError
+from league.agents.learner.step.backend import Placement, StepBackend
+from league.agents.learner.step.optimizer import FlatOptimizer
+from league.agents.learner.step.replica_sync import UpdateMode, total_over
+from league.agents.nets.heads import HeadsBlock
+from league.agents.nets.popart import ValueScale, moment_rate
+from league.agents.nets.seat_groups import SeatGroupHeads
+from league.agents.nets.separate_value import TwinHeads
+from league.agents.restart_state import Arrays
+from league.agents.unroll.unroll import Unrolls
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossStats
-from agents.learner.config import LearnerConfig
-from agents.learner.data.batch import Ahead
-from agents.learner.errors import StageDiedError, StageError
-from agents.learner.step.updater import UpdateInputs, UpdateResult
-from agents.learner.workers.worker import (
+from league.agents.learner.algorithms.loss_stats import LossStats
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Ahead
+from league.agents.learner.errors import StageDiedError, StageError
+from league.agents.learner.step.updater import UpdateInputs, UpdateResult
+from league.agents.learner.workers.worker import (
     Answer,
     Describe,
     Description,
@@ -31,10 +31,10 @@ from agents.learner.workers.worker import (
     Updated,
     WorkerSetup,
 )
-from agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
-from agents.restart_state import Arrays, is_vector, weights_in
-from agents.unroll.unroll import Unrolls, concatenate
-from agents.weights import Layout
+from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
+from league.agents.restart_state import Arrays, is_vector, weights_in
+from league.agents.unroll.unroll import Unrolls, concatenate
+from league.agents.weights import Layout
 
 
 class UpdaterGroup:

@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.distributed import ProcessGroup
 
-from agents.learner.algorithms.loss_stats import LossStats
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.config import LearnerConfig
-from agents.learner.pipeline.stages import cut_network
-from agents.learner.step.backend import Boundary, Placement, make_backend
-from agents.learner.step.optimizer import FlatOptimizer
-from agents.learner.step.replica_sync import make_update_mode
-from agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
-from agents.nets.blocks import Block
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network
-from agents.restart_state import Arrays
-from agents.torch_runtime import keep_float32, prepare_process
-from agents.unroll.unroll import Unrolls
-from agents.weights import Layout
-from envs.plugins import load
-from envs.protocol import EnvSpec
+from league.agents.learner.algorithms.loss_stats import LossStats
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.pipeline.stages import cut_network
+from league.agents.learner.step.backend import Boundary, Placement, make_backend
+from league.agents.learner.step.optimizer import FlatOptimizer
+from league.agents.learner.step.replica_sync import make_update_mode
+from league.agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
+from league.agents.nets.blocks import Block
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
+from league.agents.restart_state import Arrays
+from league.agents.torch_runtime import keep_float32, prepare_process
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import Layout
+from league.envs.plugins import load
+from league.envs.protocol import EnvSpec
 
-BUILDER = "agents.nets.network:build_network"
+BUILDER = "league.agents.nets.network:build_network"
 
 
 @dataclass(frozen=True)

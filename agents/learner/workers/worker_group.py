@@ -1,7 +1,7 @@
 """Workers as child processes of the learner: starts them, calls them, and kills them without leftovers.
 
 A worker group is the transport between an updater and its workers. This one starts
-`python -m agents.learner.workers.worker_process` on this machine; other runtimes provide their own.
+`python -m league.agents.learner.workers.worker_process` on this machine; other runtimes provide their own.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from agents.learner.errors import StageDiedError, StageHungError
-from agents.learner.workers.worker import Answer, Request, WorkerSetup
-from envs.workers.child_endings import wait_for_killed
+from league.agents.learner.errors import StageDiedError, StageHungError
+from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
+from league.envs.workers.child_endings import wait_for_killed
 
 SETTLE_S = 0.5
 """Seconds for the peers of a lost worker to fail as well, and for its exit code to arrive."""
@@ -127,7 +127,7 @@ class ProcessWorkerGroup:
             command = [
                 sys.executable,
                 "-m",
-                "agents.learner.workers.worker_process",
+                "league.agents.learner.workers.worker_process",
                 str(theirs.fileno()),
                 str(watched.fileno()),
             ]

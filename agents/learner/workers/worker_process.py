@@ -8,8 +8,8 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from agents.learner.workers.worker import GroupWorker
-from agents.learner.workers.worker_group import Failed
+from league.agents.learner.workers.worker import GroupWorker
+from league.agents.learner.workers.worker_group import Failed
 
 
 def main(descriptor: int, lifeline: int) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Core, compute_dtype, unset_on_cpu
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.dense import dense
-from agents.nets.kernels.lstm_scan import lstm_scan
-from agents.nets.kernels.lstm_stretches import lstm_over_stretches, stretches_of
+from league.agents.nets.blocks import Block, Core, compute_dtype, unset_on_cpu
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.dense import dense
+from league.agents.nets.kernels.lstm_scan import lstm_scan
+from league.agents.nets.kernels.lstm_stretches import lstm_over_stretches, stretches_of
 
 
 def runs_packed(features: Tensor) -> bool:

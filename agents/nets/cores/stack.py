@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Core
-from agents.nets.config import NetworkConfig
+from league.agents.nets.blocks import Block, Core
+from league.agents.nets.config import NetworkConfig
 
 
 @dataclass(frozen=True)

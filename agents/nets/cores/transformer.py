@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
-from agents.nets.blocks import Block, Core, compute_dtype, orthogonal_dense
-from agents.nets.config import NetworkConfig
+from league.agents.nets.attention import EXCLUDED, Norm, TransformerLayer
+from league.agents.nets.blocks import Block, Core, compute_dtype, orthogonal_dense
+from league.agents.nets.config import NetworkConfig
 
 DISTANCE_STD = 0.02
 """Initial scale of the scores by distance: small against 1, so that content decides at first."""

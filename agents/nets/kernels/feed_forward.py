@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.nets.kernels.gpu import learns_on_gpu
+from league.agents.nets.kernels.gpu import learns_on_gpu
 
 HIDDEN_MULTIPLE, INPUTS_MULTIPLE = 128, 64
 """Numbers of hidden features and of inputs that the kernel takes are multiples of these."""
@@ -42,7 +42,7 @@ def relu_product(gradient: Tensor, weight: Tensor, hidden: Tensor) -> tuple[Tens
       [M, O], and the sum of its rows [O], at least in float32.
     """
     if gradient.is_cuda:
-        from agents.nets.kernels import triton_kernels
+        from league.agents.nets.kernels import triton_kernels
 
         return triton_kernels.relu_product(gradient, weight, hidden)
     of_hidden = torch.where(hidden > 0, gradient @ weight, 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.nets.kernels.dense import input_gradient, product, weight_gradient
+from league.agents.nets.kernels.dense import input_gradient, product, weight_gradient
 
 
 def lstm_scan(inputs: Tensor, weight: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:

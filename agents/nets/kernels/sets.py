@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.nets.kernels.gpu import learns_on_gpu
+from league.agents.nets.kernels.gpu import learns_on_gpu
 
 MAX_PLACES = 128
 HEAD_WIDTHS = (16, 32, 64)
@@ -38,7 +38,7 @@ def attend(qkv: Tensor, present: Tensor, num_heads: int) -> tuple[Tensor, Tensor
       of the sum of weights of every query, which the gradient needs.
     """
     if qkv.is_cuda:
-        from agents.nets.kernels import triton_kernels
+        from league.agents.nets.kernels import triton_kernels
 
         return triton_kernels.attend(qkv, present, num_heads)
     _, _, value, scores = _scores(qkv, present, num_heads)
@@ -53,7 +53,7 @@ def attend(qkv: Tensor, present: Tensor, num_heads: int) -> tuple[Tensor, Tensor
 def attend_backward(of_out: Tensor, qkv: Tensor, present: Tensor, log_sums: Tensor, num_heads: int) -> Tensor:
     """The gradient of qkv [N, S, 3 * W] from that of the output [N, S, W]; other arguments as of `attend`."""
     if qkv.is_cuda:
-        from agents.nets.kernels import triton_kernels
+        from league.agents.nets.kernels import triton_kernels
 
         return triton_kernels.attend_backward(of_out, qkv, present, log_sums, num_heads)
     query, key, value, scores = _scores(qkv, present, num_heads)

@@ -8,8 +8,8 @@ import logging
 import torch
 from torch import Tensor
 
-from agents.nets.kernels import feed_forward, sets
-from agents.nets.kernels.gpu import trust_kernels
+from league.agents.nets.kernels import feed_forward, sets
+from league.agents.nets.kernels.gpu import trust_kernels
 
 SHARED_MEMORY = 200 << 10
 """Bytes of a multiprocessor from which the kernels fit: H100, H200 and their successors."""

@@ -1,6 +1,6 @@
 """A runtime of simulated hosts whose requests and answers are lost, doubled, late and out of order, in virtual time.
 
-It keeps to the contract of `league.runtime.protocol.Runtime`. A learner host answers in the order in which it was
+It keeps to the contract of `league.hosts.protocol.Runtime`. A learner host answers in the order in which it was
 asked. An answer that does not come in time is followed by the loss of its host.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agents.restart_state import Counters, counters_in, restart_state
-from agents.weights import Weights
+from league.agents.restart_state import Counters, counters_in, restart_state
+from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
-from league.runtime.protocol import (
+from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
     HostStarted,

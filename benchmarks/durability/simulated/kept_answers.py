@@ -11,12 +11,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from agents.nets.network import build_network
-from envs.registry import spec_of
+from league.agents.nets.network import build_network
 from league.config.commented import recommented
 from league.config.run_config import RunConfig
-from league.operations import plans
+from league.envs.registry import spec_of
 from league.policies import policy_store
+from league.run.operations import plans
 
 MAX_KEPT = 5_000
 """Answers of one function after which it forgets all of them."""

@@ -17,27 +17,27 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from agents.nets.network import build_network
-from agents.weights import Weights, layout_of
 from benchmarks.durability.simulated.hosts import Chances, SimulatedRuntime, VirtualClock
 from benchmarks.durability.simulated.journal_model import Broken, JournalModel, require
 from benchmarks.durability.simulated.kept_answers import kept_answers, one_of_equals
 from benchmarks.durability.simulated.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
-from envs.registry import spec_of
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights, layout_of
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague
 from league.core.state.events import EVENTS
+from league.envs.registry import spec_of
 from league.errors import DiskFull, LeagueError, StorageError
-from league.operations.operator import Done, Operator
+from league.hosts.protocol import PlayLease, Report, ResetPlayer, TakeSnapshot, Task
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
+from league.run.operations.operator import Done, Operator
 from league.run.session import run_and_keep
-from league.runtime.protocol import PlayLease, Report, ResetPlayer, TakeSnapshot, Task
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import Head, JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state

@@ -2,7 +2,7 @@
 
 import sys
 
-from league.serving.client import PolicyClient
+from league.deploy.serving.client import PolicyClient
 
 with PolicyClient(sys.argv[1], token=sys.argv[2]) as policy:
     shape, _ = policy.facts()["observations"]["board"]

@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from agents.learner.config import DEFAULT_ALGORITHM
-from envs.protocol import EnvConfig
+from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
+from league.agents.learner.config import DEFAULT_ALGORITHM
 from league.config.auto.situation import Situation
 from league.config.dotted_keys import is_place, value_at
 from league.config.run_config import RunConfig, config_plain
+from league.envs.protocol import EnvConfig
 
 AUTO = "auto"
 """Text that a user writes for a setting that is to be chosen."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from agents.nets.config import NetworkConfig
-from envs.facts.game_facts import GameFacts
-from envs.facts.random_play import RandomPlay
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.agents.nets.config import NetworkConfig
 from league.config.auto.situation import SPENT_OF_MEASURED, SPENT_OF_NOMINAL, NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
-from league.runtime.processor_time import num_cores
-from league.runtime.task_thread import watched
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.random_play import RandomPlay
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.processes.processor_time import num_cores
+from league.processes.task_thread import watched
 
 CALL_DEADLINE_S = 60.0
 """Deadline of one call of the env; beyond it the settings rest on what was seen until then."""
@@ -47,8 +47,8 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
     The nominal costs are those of whole decisions, which passes of a small network do not show; and no setting of a
     small network should depend on a clock. In between nothing jumps, as measured costs vary.
     """
-    from agents.learner.build import default_device
-    from agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
+    from league.agents.learner.build import default_device
+    from league.agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
 
     device = default_device()
     nominal = NetworkCosts(learns_on_gpu=device.type != "cpu")

@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agents.nets.config import NetworkConfig
-from envs.plugins import admit
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import BUILT_IN
+from league.agents.nets.config import NetworkConfig
 from league.config.auto import rules_actors, rules_cores, rules_league, rules_learner, rules_network, rules_run
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
@@ -23,6 +20,9 @@ from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
 from league.config.run_config import BudgetConfig, RunConfig
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import BUILT_IN
 from league.errors import ConfigError
 
 EARLY_RULES: tuple[Rule, ...] = (*rules_run.RULES, *rules_network.RULES)

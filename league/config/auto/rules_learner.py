@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from agents.learner.config import DEFAULT_ALGORITHM
-from envs.facts.game_facts import GameFacts
+from league.agents.learner.config import DEFAULT_ALGORITHM
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
+from league.envs.facts.game_facts import GameFacts
 
 REUSE_RATIO = 3.0
 """Cost of a decision over the cost of learning from it, from which rows are seen more than once."""

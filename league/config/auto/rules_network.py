@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from agents.nets.config import MIN_DEVIATION
-from envs.facts.game_facts import LARGE_INPUT
-from envs.facts.number_sizes import NumberSize
-from envs.facts.pictures import PICTURE_RANK, picture_shape
-from envs.protocol import SEAT_GROUP, ArraySpec
+from league.agents.nets.config import MIN_DEVIATION
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
+from league.envs.facts.game_facts import LARGE_INPUT
+from league.envs.facts.number_sizes import NumberSize
+from league.envs.facts.pictures import PICTURE_RANK, picture_shape
+from league.envs.protocol import SEAT_GROUP, ArraySpec
 
 IMAGE_SIDE = 8
 """Height and width from which a field of rank 3 counts as a picture; a smaller board is read faster flat."""

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterator
 
-from envs.protocol import MAX_DEADLINE_S
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import HORIZON_CORE_SECONDS, Situation
 from league.config.ray_address import AUTO, OWN
+from league.envs.protocol import MAX_DEADLINE_S
 from league.wording import counted
 
 RAY_CORE_SECONDS = 12.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from envs.facts.game_facts import GameCosts, GameFacts
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import GameCosts, GameFacts
 
 NOMINAL_GAME = GameCosts(make_s=1e-5, make_mib=0.01, reset_s=1e-5, call_s=1e-4, game_s=1e-6)
 """Costs of a fast game, for runs whose settings must not depend on a clock."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from envs.facts.game_facts import ENOUGH_EPISODES, GameFacts
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import spec_of
 from league.config.auto.draft import AutoValue
+from league.envs.facts.game_facts import ENOUGH_EPISODES, GameFacts
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import spec_of
 
 TEAMS, POLICIES = "env.teams", "env.policies"
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.component_choice import given_options
 from league.core.matchmaking.matchmakers import softmax
 from league.core.state.growable_array import GrowableArray
 from league.core.state.records import AssignmentOutcome
 from league.core.state.scoring import score_sum
 from league.core.state.state import LeagueState
+from league.envs.component_choice import given_options
 
 MATCHMAKER = "quality"
 MIN_CHANCE = 1e-6

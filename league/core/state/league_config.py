@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from envs.component_choice import Component, kind_of
 from league.core.state.population_config import (
     FixedOpponentConfig,
     MetaGameConfig,
@@ -33,6 +32,7 @@ from league.core.state.registry import (
     load,
 )
 from league.core.state.scoring import Score
+from league.envs.component_choice import Component, kind_of
 
 RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 """Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""

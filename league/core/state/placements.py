@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envs.placements import Placements, first_seats, has_placements, ranks_of, sides_of
 from league.core.state.records import AssignmentOutcome
+from league.envs.placements import Placements, first_seats, has_placements, ranks_of, sides_of
 
 
 def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placements:

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from envs.component_choice import Component, kind_of
 from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX, is_from_outside
 from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, check_name
+from league.envs.component_choice import Component, kind_of
 
 
 def require(condition: bool, message: str) -> None:

@@ -199,7 +199,7 @@ class Directive:
 
 @dataclass(frozen=True)
 class ProbeTask:
-    """A probe of one snapshot, see `league.probes.probe`.
+    """A probe of one snapshot, see `league.judge.probes.probe`.
 
     Fields:
       number: of the probe, from 1 in the journal; a second answer to it does not count.

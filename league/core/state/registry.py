@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from envs.component_choice import Component, given_options, kind_of
+from league.envs.component_choice import Component, given_options, kind_of
 
 MATCHMAKERS: Mapping[str, str] = {
     "main_agent": "league.core.matchmaking.roles:MainAgent",

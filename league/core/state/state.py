@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from envs.placements import is_competitive
 from league.core.state.commands import Refused
 from league.core.state.episodes import Episodes
 from league.core.state.fair_share import FairShare
@@ -27,6 +26,7 @@ from league.core.state.records import (
 )
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state_codec import Plain, decode, encode
+from league.envs.placements import is_competitive
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from envs.component_choice import Component
 from league.core.state.growable_array import GrowableArray
 from league.core.state.registry import Options
+from league.envs.component_choice import Component
 
 Plain = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from agents.acting.arena import Arena
-from agents.acting.policy import ActInputs, ActOutputs
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.adapters.gymnasium import GymnasiumEnv
-from envs.adapters.pettingzoo import AecEnv, ParallelEnv
-from envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
-from envs.protocol import BatchedEnv, EnvConfig
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import ActInputs, ActOutputs
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.pettingzoo import AecEnv, ParallelEnv
+from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
+from league.envs.protocol import BatchedEnv, EnvConfig
+from league.envs.registry import make
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe, RawTurnProbe
 from tests.oracles.probe_unrolls import CORE_SIZE, Rules, action_of, log_prob_of, who
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.acting.arena import Arena
-from agents.acting.outcome_counter import OutcomeCounter
-from agents.acting.policy import ActInputs, ActOutputs, BotPolicy
-from agents.unroll.unroll import UnrollSpec, concatenate
-from envs.bots import RandomBot
-from envs.counting_games import LastMoveProbe, TurnProbe
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.outcome_counter import OutcomeCounter
+from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy
+from league.agents.unroll.unroll import UnrollSpec, concatenate
+from league.envs.bots import RandomBot
+from league.envs.counting_games import LastMoveProbe, TurnProbe
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 from tests.agents.acting import probe_cases as cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy, first_difference, play
 from tests.envs.trajectories import seed_of

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.acting.arena import Arena
-from agents.acting.policy import ActInputs, ActOutputs
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.bots import RandomBot, legal_actions
-from envs.counting_games import TurnProbe
-from envs.protocol import EnvConfig
-from envs.registry import BUILT_IN, make
-from envs.sampling import uniform_legal
-from envs.sub_actions import draw_sub_actions
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import ActInputs, ActOutputs
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.bots import RandomBot, legal_actions
+from league.envs.counting_games import TurnProbe
+from league.envs.protocol import EnvConfig
+from league.envs.registry import BUILT_IN, make
+from league.envs.sampling import uniform_legal
+from league.envs.sub_actions import draw_sub_actions
 from tests.agents.acting import probe_cases as cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy, play
 from tests.oracles.probe_unrolls import Rules

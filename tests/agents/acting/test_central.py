@@ -15,21 +15,26 @@ import numpy as np
 import pytest
 import torch
 
-from agents.acting.arena import Arena
-from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient, InferenceClient, InferenceLost
-from agents.acting.central.inference_host import InferenceHost
-from agents.acting.central.inference_server import InferenceServer
-from agents.acting.central.messages import local_address
-from agents.acting.central.shared_rows import RowSizes
-from agents.acting.central.socket_client import SocketClient
-from agents.acting.network_group import NetworkGroup
-from agents.acting.policy import NetworkPolicy
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, NetworkOutput, build_network
-from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
-from agents.weights import Weights
-from envs.protocol import EnvConfig
-from envs.registry import make, spec_of
+from league.agents.acting.arena import Arena
+from league.agents.acting.central.central_policy import (
+    CentralPolicy,
+    DirectInferenceClient,
+    InferenceClient,
+    InferenceLost,
+)
+from league.agents.acting.central.inference_host import InferenceHost
+from league.agents.acting.central.inference_server import InferenceServer
+from league.agents.acting.central.messages import local_address
+from league.agents.acting.central.shared_rows import RowSizes
+from league.agents.acting.central.socket_client import SocketClient
+from league.agents.acting.network_group import NetworkGroup
+from league.agents.acting.policy import NetworkPolicy
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, NetworkOutput, build_network
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.weights import Weights
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make, spec_of
 from tests.agents.acting.probe_cases import Assignment
 from tests.agents.learner.learner_cases import weights_in
 
@@ -213,7 +218,7 @@ def test_policies_of_a_turn_are_asked_for_at_once_and_decided_in_one_pass(case: 
     assert together and [sorted(size for size in given if size) for given in sizes] == [
         sorted(part.count for part in asked) for asked in together
     ]
-    monkeypatch.setattr("agents.acting.central.inference_host.can_group", lambda _network: False)
+    monkeypatch.setattr("league.agents.acting.central.inference_host.can_group", lambda _network: False)
     alone = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
     assert_equal(found, played(env, config, alone))
 
@@ -255,7 +260,7 @@ def test_other_weights_of_the_same_version_take_the_place_of_those_held(is_remot
 
 
 def test_a_policy_that_was_given_up_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.acting.central.inference_host.MAX_POLICIES", 1)
+    monkeypatch.setattr("league.agents.acting.central.inference_host.MAX_POLICIES", 1)
     monkeypatch.setattr(CentralPolicy, "max_joined", 1)
     env, config = CASES["turns"]
     with served(env, config) as found:
@@ -303,7 +308,7 @@ def test_a_message_that_is_none_ends_no_server(message: bytes) -> None:
 
 
 def test_sizes_travel_as_they_are() -> None:
-    from agents.acting.central.messages import hello, read_hello
+    from league.agents.acting.central.messages import hello, read_hello
 
     sizes = RowSizes(3, 1, 2, 4, 5)
     assert read_hello(hello(sizes)) == sizes

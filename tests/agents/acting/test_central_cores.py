@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
-from agents.acting.central.core_table import CoreTable
-from agents.acting.central.inference_host import InferenceHost, Part, Request
-from agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
-from agents.acting.policy import ActInputs, CoreRows
-from envs.registry import make, spec_of
+from league.agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
+from league.agents.acting.central.core_table import CoreTable
+from league.agents.acting.central.inference_host import InferenceHost, Part, Request
+from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
+from league.agents.acting.policy import ActInputs, CoreRows
+from league.envs.registry import make, spec_of
 from tests.agents.acting.test_central import CASES, NUM_ENVS, network_of
 from tests.agents.learner.learner_cases import weights_in
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
-from agents.acting.central.inference_host import InferenceHost
-from agents.acting.policy import ActInputs, NetworkPolicy, NotFiniteError
-from agents.acting.turn_policies import TurnPolicies
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from envs.protocol import BatchedEnv, EnvConfig
-from envs.registry import make
+from league.agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
+from league.agents.acting.central.inference_host import InferenceHost
+from league.agents.acting.policy import ActInputs, NetworkPolicy, NotFiniteError
+from league.agents.acting.turn_policies import TurnPolicies
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.envs.protocol import BatchedEnv, EnvConfig
+from league.envs.registry import make
 from tests.agents.learner.learner_cases import weights_in
 
 MLP = NetworkConfig(hidden=(16,))

@@ -9,16 +9,16 @@ import pytest
 import torch
 from scipy import stats
 
-from agents.acting.arena import Arena
-from agents.acting.policy import ActInputs, ActOutputs, BotPolicy, NetworkPolicy
-from agents.learner.data.batch import batch_from
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.unroll.unroll import UnrollSpec, concatenate
-from agents.weights import WeightsError
-from envs.bots import make_bot
-from envs.protocol import BatchedEnv, EnvConfig, Turn
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy, NetworkPolicy
+from league.agents.learner.data.batch import batch_from
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.unroll.unroll import UnrollSpec, concatenate
+from league.agents.weights import WeightsError
+from league.envs.bots import make_bot
+from league.envs.protocol import BatchedEnv, EnvConfig, Turn
+from league.envs.registry import make
 from tests.agents.acting.probe_cases import Assignment
 from tests.agents.learner.learner_cases import weights_in
 

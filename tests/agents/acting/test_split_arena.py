@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.acting.arena import Arena
-from agents.acting.central.central_policy import CentralPolicy, InferenceLost, RequestRows
-from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from agents.acting.policy import NetworkPolicy
-from agents.acting.split_arena import SplitArena
-from agents.nets.network import build_network
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.counting_games import TurnProbe
-from envs.protocol import BatchedEnv, EnvConfig, Turn
-from envs.registry import make
+from league.agents.acting.arena import Arena
+from league.agents.acting.central.central_policy import CentralPolicy, InferenceLost, RequestRows
+from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
+from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.split_arena import SplitArena
+from league.agents.nets.network import build_network
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.counting_games import TurnProbe
+from league.envs.protocol import BatchedEnv, EnvConfig, Turn
+from league.envs.registry import make
 from tests.agents.acting import probe_cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy
 from tests.agents.acting.test_arena_resume import equal_unrolls

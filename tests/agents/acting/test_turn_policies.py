@@ -10,15 +10,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.network_group import can_group
-from agents.acting.policy import ActInputs, BotPolicy, NetworkPolicy, Policy
-from agents.acting.turn_policies import TurnPolicies
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from envs.bots import make_bot
-from envs.games.connect_four import ConnectFour
-from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, Turn
-from envs.registry import make
+from league.agents.acting.network_group import can_group
+from league.agents.acting.policy import ActInputs, BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.turn_policies import TurnPolicies
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.envs.bots import make_bot
+from league.envs.games.connect_four import ConnectFour
+from league.envs.protocol import ArraySpec, BatchedEnv, EnvConfig, Turn
+from league.envs.registry import make
 from tests.agents.learner.learner_cases import weights_in
 
 NUM_ENVS = 260

@@ -7,16 +7,16 @@ import dataclasses
 import numpy as np
 import torch
 
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.data.batch import Batch, batch_from
-from agents.learner.step.backend import Placement
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.weights import Weights, from_named, layout_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.data.batch import Batch, batch_from
+from league.agents.learner.step.backend import Placement
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import Weights, from_named, layout_of
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 CPU = torch.device("cpu")
 FLOAT32 = Placement(dtype=torch.float32, device=CPU)

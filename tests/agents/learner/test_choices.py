@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.build import build_learner, local_updater
-from agents.learner.step.backend import SingleBackend
-from agents.learner.step.updater import UpdateInputs
-from agents.losses.neurd import neurd_loss
-from agents.nets.network import build_network
-from agents.nets.popart import MAX_GROWTH, MIN_STD, ValueScale
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.build import build_learner, local_updater
+from league.agents.learner.step.backend import SingleBackend
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.losses.neurd import neurd_loss
+from league.agents.nets.network import build_network
+from league.agents.nets.popart import MAX_GROWTH, MIN_STD, ValueScale
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
@@ -147,7 +147,7 @@ def test_neurd_takes_the_logits_the_scaled_advantages_and_the_learnt_decisions()
         return neurd_loss(logits, actions, advantages, **named)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("agents.learner.algorithms.vtrace.neurd_loss", spy)
+        patched.setattr("league.agents.learner.algorithms.vtrace.neurd_loss", spy)
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
         objective.loss(output, batch, COEFFICIENTS)
     assert seen["shapes"] == [(5, 12, 5), (5, 12), (5, 12)]

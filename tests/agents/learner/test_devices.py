@@ -9,16 +9,16 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from agents.learner import build
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.build import build_learner, build_updater
-from agents.learner.errors import GradientCheckError
-from agents.learner.gradient_check import ACROSS_DEVICES, MAX_DIFFERENCE, tolerance
-from agents.learner.step.backend import SingleBackend
-from agents.learner.workers.distributed_updater import UpdaterGroup
-from agents.learner.workers.worker import NetworkPlan, WorkerSetup, warm_up
-from agents.learner.workers.worker_group import ProcessWorkerGroup
-from agents.nets.network import Network, NetworkOutput
+from league.agents.learner import build
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.build import build_learner, build_updater
+from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.gradient_check import ACROSS_DEVICES, MAX_DIFFERENCE, tolerance
+from league.agents.learner.step.backend import SingleBackend
+from league.agents.learner.workers.distributed_updater import UpdaterGroup
+from league.agents.learner.workers.worker import NetworkPlan, WorkerSetup, warm_up
+from league.agents.learner.workers.worker_group import ProcessWorkerGroup
+from league.agents.nets.network import Network, NetworkOutput
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     FLOAT32,

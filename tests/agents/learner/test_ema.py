@@ -7,12 +7,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from agents.learner.build import build_learner
-from agents.learner.learner import Learner
-from agents.learner.step.optimizer import ema_rate
-from agents.nets.network import build_network
-from agents.restart_state import ema_in
-from agents.unroll.unroll import Unrolls
+from league.agents.learner.build import build_learner
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.optimizer import ema_rate
+from league.agents.nets.network import build_network
+from league.agents.restart_state import ema_in
+from league.agents.unroll.unroll import Unrolls
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, MLP, seed=1)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.config import VTraceConfig
-from agents.learner.algorithms.loss_inputs import scaled_rewards
-from agents.learner.algorithms.loss_stats import LossStats, sums_of
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.build import group_problems
-from agents.learner.data.batch import Batch, batch_from, join
-from agents.learner.step.backend import Placement, SingleBackend
-from agents.losses.policy import normalise_advantages
-from agents.nets.network import Network
-from envs.protocol import SEAT_GROUP
+from league.agents.learner.algorithms.config import VTraceConfig
+from league.agents.learner.algorithms.loss_inputs import scaled_rewards
+from league.agents.learner.algorithms.loss_stats import LossStats, sums_of
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.build import group_problems
+from league.agents.learner.data.batch import Batch, batch_from, join
+from league.agents.learner.step.backend import Placement, SingleBackend
+from league.agents.losses.policy import normalise_advantages
+from league.agents.nets.network import Network
+from league.envs.protocol import SEAT_GROUP
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,

@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 import torch
 
-import agents.losses.one_pass
-from agents.learner.algorithms.actor_critic import ActorCritic
-from agents.learner.algorithms.loss_stats import COLUMNS
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.algorithms.vtrace import VTraceObjective
-from agents.losses.vtrace import Clips, vtrace, vtrace_by_torch
-from agents.nets.network import NetworkOutput
+import league.agents.losses.one_pass
+from league.agents.learner.algorithms.actor_critic import ActorCritic
+from league.agents.learner.algorithms.loss_stats import COLUMNS
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.algorithms.vtrace import VTraceObjective
+from league.agents.losses.vtrace import Clips, vtrace, vtrace_by_torch
+from league.agents.nets.network import NetworkOutput
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, batch_of, network_of, small_config
 
 PLAIN = [
@@ -43,7 +43,7 @@ def answers(network, batch) -> NetworkOutput:
 def test_one_pass_has_the_gradient_and_the_statistics_of_the_single_terms(
     options, garbage, with_numpy, monkeypatch
 ) -> None:
-    monkeypatch.setattr(agents.losses.one_pass, "on_host", lambda _: with_numpy)
+    monkeypatch.setattr(league.agents.losses.one_pass, "on_host", lambda _: with_numpy)
     network = network_of(BOARD_GAME, MLP)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
     rewards = torch.where(batch.valid, batch.rewards, garbage)

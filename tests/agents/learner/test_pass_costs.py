@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agents.learner import pass_costs as module
-from agents.learner.pass_costs import LARGE, REPEATS, SMALL, device_act_cost, pass_costs
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.unroll.unroll import Unrolls
-from agents.weights import layout_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.learner import pass_costs as module
+from league.agents.learner.pass_costs import LARGE, REPEATS, SMALL, device_act_cost, pass_costs
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import layout_of
 from league.config.auto.measure import network_costs
 from league.config.auto.situation import NetworkCosts
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from tests.league.config.auto.situations import board_game, settled
 
 IMAGES = EnvSpec(
@@ -57,9 +57,9 @@ def test_the_large_pass_is_smaller_where_there_are_many_actions(num_actions: int
 
 
 def _of(decisions: int) -> Unrolls:
-    from agents.nets.network import build_network
-    from agents.unroll.synthetic import synthetic_unrolls
-    from agents.unroll.unroll import UnrollSpec
+    from league.agents.nets.network import build_network
+    from league.agents.unroll.synthetic import synthetic_unrolls
+    from league.agents.unroll.unroll import UnrollSpec
 
     network = build_network(NUMBERS, NetworkConfig(hidden=(4,)), seed=0)
     return synthetic_unrolls(UnrollSpec.of(NUMBERS, network, unroll_length=1), rows=decisions, seed=0)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.build import build_learner
-from agents.nets.config import NetworkConfig
-from envs.protocol import EnvSpec
+from league.agents.learner.build import build_learner
+from league.agents.nets.config import NetworkConfig
+from league.envs.protocol import EnvSpec
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     GAMES_AND_NETWORKS,

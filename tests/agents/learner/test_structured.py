@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 import torch
 
-from agents.acting.policy import ActInputs, NetworkPolicy
-from agents.learner.algorithms.appo import TARGET_LOG_PROBS
-from agents.learner.algorithms.config import VTraceConfig
-from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
-from agents.learner.algorithms.loss_stats import sums_of
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.build import local_updater
-from agents.learner.data.batch import batch_from, join
-from agents.learner.step.updater import UpdateInputs
-from agents.losses.kl import gaussian_kl
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, NetworkOutput
-from agents.unroll.builder import UnrollBuilder
-from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import UnrollSpec, concatenate
+from league.agents.acting.policy import ActInputs, NetworkPolicy
+from league.agents.learner.algorithms.appo import TARGET_LOG_PROBS
+from league.agents.learner.algorithms.config import VTraceConfig
+from league.agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
+from league.agents.learner.algorithms.loss_stats import sums_of
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.build import local_updater
+from league.agents.learner.data.batch import batch_from, join
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.losses.kl import gaussian_kl
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, NetworkOutput
+from league.agents.unroll.builder import UnrollBuilder
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.unroll import UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
-from agents.learner.build import build_updater
-from agents.learner.step.backend import SingleBackend, make_backend
-from agents.learner.step.replica_sync import make_update_mode
-from agents.learner.step.updater import UpdateInputs
-from agents.learner.workers.worker import NetworkPlan
-from envs.plugin_options import OptionsError
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
+from league.agents.learner.build import build_updater
+from league.agents.learner.step.backend import SingleBackend, make_backend
+from league.agents.learner.step.replica_sync import make_update_mode
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.learner.workers.worker import NetworkPlan
+from league.envs.plugin_options import OptionsError
 from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config, unrolls_of
 
 
@@ -28,7 +28,7 @@ def test_every_registered_entry_can_be_loaded(target) -> None:
     assert callable(getattr(importlib.import_module(module), attribute))
 
 
-@pytest.mark.parametrize("name", ["impala", "nowhere:Objective", "agents.learner.algorithms.ppo:Missing"])
+@pytest.mark.parametrize("name", ["impala", "nowhere:Objective", "league.agents.learner.algorithms.ppo:Missing"])
 def test_unknown_names_are_refused(name) -> None:
     network = network_of(BOARD_GAME, MLP)
     objective = make_objective(small_config(), network.head)
@@ -42,7 +42,7 @@ def test_unknown_names_are_refused(name) -> None:
 
 def test_objective_of_ones_own_is_one_line_of_config() -> None:
     objective = make_objective(
-        small_config(algorithm="agents.learner.algorithms.ppo:PPOObjective"), network_of(BOARD_GAME, MLP).head
+        small_config(algorithm="league.agents.learner.algorithms.ppo:PPOObjective"), network_of(BOARD_GAME, MLP).head
     )
     assert objective.passes.current
 
@@ -130,8 +130,8 @@ class Refuse:
             raise ImportError(f"{name} is not on a bare machine")
 
 sys.meta_path.insert(0, Refuse())
-import agents.learner.build, agents.learner.pipeline.torch_pipeline
-import agents.learner.data.feeder, agents.learner.workers.worker_process
+import league.agents.learner.build, league.agents.learner.pipeline.torch_pipeline
+import league.agents.learner.data.feeder, league.agents.learner.workers.worker_process
 assert not any(name.partition(".")[0] == "league" for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120.0)

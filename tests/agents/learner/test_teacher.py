@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.kl_terms import TEACHER, teacher_sum, teacher_targets
-from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.build import build_learner, local_updater
-from agents.learner.config import LearnerConfig
-from agents.learner.errors import StageDiedError
-from agents.learner.learner import Learner
-from agents.learner.step.updater import UpdateInputs
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, NetworkOutput
-from agents.weights import Weights, WeightsError, layout_of
-from envs.protocol import EnvSpec
+from league.agents.learner.algorithms.kl_terms import TEACHER, teacher_sum, teacher_targets
+from league.agents.learner.algorithms.objective import LossWeights, make_objective
+from league.agents.learner.build import build_learner, local_updater
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.errors import StageDiedError
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, NetworkOutput
+from league.agents.weights import Weights, WeightsError, layout_of
+from league.envs.protocol import EnvSpec
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COMMANDS,

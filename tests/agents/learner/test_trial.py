@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.trial import try_network, try_objective
-from agents.nets.blocks import Block
-from agents.nets.network import Network, build_network
+from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.trial import try_network, try_objective
+from league.agents.nets.blocks import Block
+from league.agents.nets.network import Network, build_network
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COMMANDS,

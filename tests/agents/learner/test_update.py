@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner import build
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.build import build_learner, choose_dtype, local_updater
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.errors import NonFiniteError
-from agents.learner.learner import Learner
-from agents.learner.step.optimizer import FlatOptimizer
-from agents.learner.step.optimizer_config import AdamConfig
-from agents.learner.step.updater import UpdateInputs
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.unroll.unroll import Unrolls
-from agents.weights import WeightsError, layout_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.learner import build
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.build import build_learner, choose_dtype, local_updater
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.errors import NonFiniteError
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.optimizer import FlatOptimizer
+from league.agents.learner.step.optimizer_config import AdamConfig
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import WeightsError, layout_of
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, LSTM, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, MLP, seed=1)

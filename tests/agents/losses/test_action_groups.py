@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
-from agents.losses.returns import upgo
-from agents.losses.vtrace import vtrace
+from league.agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
+from league.agents.losses.returns import upgo
+from league.agents.losses.vtrace import vtrace
 
 H, T, B = 4, 5, 3
 GROUPS = ((0,), (1,), (2, 3))

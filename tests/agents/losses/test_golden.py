@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.returns import gae, upgo
-from agents.losses.vtrace import vtrace
-from agents.nets.kernels.distributions import categorical_log_prob
+from league.agents.losses.returns import gae, upgo
+from league.agents.losses.vtrace import vtrace
+from league.agents.nets.kernels.distributions import categorical_log_prob
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "vtrace.json").read_text())
 CASES = {case["name"]: case for case in GOLDEN["cases"]}

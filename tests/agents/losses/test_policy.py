@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.kl import categorical_kl
-from agents.losses.neurd import neurd_entropy_loss, neurd_loss
-from agents.losses.policy import MAX_LOG_RATIO, appo_loss, policy_gradient_loss, ppo_loss, zero_invalid
-from agents.losses.value import clipped_value_loss, value_loss
-from agents.nets.kernels.distributions import categorical_entropy, mask_logits
+from league.agents.losses.kl import categorical_kl
+from league.agents.losses.neurd import neurd_entropy_loss, neurd_loss
+from league.agents.losses.policy import MAX_LOG_RATIO, appo_loss, policy_gradient_loss, ppo_loss, zero_invalid
+from league.agents.losses.value import clipped_value_loss, value_loss
+from league.agents.nets.kernels.distributions import categorical_entropy, mask_logits
 from tests.oracles import policy_losses as oracle
 
 T, B, A = 6, 4, 5

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.returns import gae, upgo
-from agents.losses.vtrace import vtrace
+from league.agents.losses.returns import gae, upgo
+from league.agents.losses.vtrace import vtrace
 from tests.oracles.returns import gae_column, split_at_invalid, td_lambda_column, upgo_column, vtrace_column
 
 SEEDS = range(6)

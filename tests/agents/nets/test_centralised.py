@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 B, T = 4, 6
 GAME = EnvSpec(

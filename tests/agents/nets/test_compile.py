@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from agents.learner.build import build_learner
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network
+from league.agents.learner.build import build_learner
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, MLP, batch_of, network_of, small_config, unrolls_of
 
 TRANSFORMER = NetworkConfig(hidden=(16,), core="transformer", core_size=8, core_context=3)

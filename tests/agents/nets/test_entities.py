@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.entities import build_entities
-from agents.nets.network import Network, build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.entities import build_entities
+from league.agents.nets.network import Network, build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 ROWS, UNITS, NUMBERS = 6, 5, 3
 UNITS_AND_SITES = {

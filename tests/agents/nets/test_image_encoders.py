@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agents.nets.config import NetworkConfig
-from agents.nets.image_encoders import BlockMeans
-from agents.nets.network import Network, build_network
-from envs.facts.pictures import has_channels_first, picture_shape
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.image_encoders import BlockMeans
+from league.agents.nets.network import Network, build_network
+from league.envs.facts.pictures import has_channels_first, picture_shape
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 
 def build(observations: dict[str, ArraySpec], encoder: str) -> Network:

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 from tests.oracles.kuhn import information_tensors, nash_conv, row_reaches, value
 
 KUHN = EnvSpec("kuhn", 2, {"cards": ArraySpec((11,), "float32")}, ActionSpec("categorical", 2), (0, 1), False)

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.input_scaling import symlog
-from agents.nets.network import Network, build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.input_scaling import symlog
+from league.agents.nets.network import Network, build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 Moments = tuple[tuple[float, float], ...]
 NUMBERS = {

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.blocks import Block
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, NetworkOutput, SideInputs, build_network, run_block
-from agents.nets.registry import UnknownPartError
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.nets.blocks import Block
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, NetworkOutput, SideInputs, build_network, run_block
+from league.agents.nets.registry import UnknownPartError
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 B, T, A = 5, 7, 4
 FIELDS = {

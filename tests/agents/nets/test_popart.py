@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.popart import ValueScale, ValueStatistics, denormalise_values, moment_rate, rescale_output
+from league.agents.nets.popart import ValueScale, ValueStatistics, denormalise_values, moment_rate, rescale_output
 
 
 def targets(*, scale: float, shift: float) -> Tensor:

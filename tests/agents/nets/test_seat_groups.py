@@ -9,21 +9,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.build import build_learner, build_updater
-from agents.learner.config import LearnerConfig, PipelineConfig
-from agents.learner.data.batch import batch_from
-from agents.learner.workers.worker import NetworkPlan
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, NetworkOutput, build_network
-from agents.nets.popart import MIN_STD
-from agents.nets.seat_groups import SeatGroupHeads, own_spec
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollSpec
-from agents.weights import layout_of
-from envs.padding import mask_entries
-from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, multi_categorical
+from league.agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.build import build_learner, build_updater
+from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.workers.worker import NetworkPlan
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, NetworkOutput, build_network
+from league.agents.nets.popart import MIN_STD
+from league.agents.nets.seat_groups import SeatGroupHeads, own_spec
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import UnrollSpec
+from league.agents.weights import layout_of
+from league.envs.padding import mask_entries
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, multi_categorical
 from tests.agents.pretend_gpu import pretended_gpu
 
 SMALL = NetworkConfig(hidden=(8,), core_size=4)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.autoregressive import AutoregressiveHead
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from agents.nets.sub_actions import MultiCategoricalHead, SubActionsHead
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.nets.autoregressive import AutoregressiveHead
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.nets.sub_actions import MultiCategoricalHead, SubActionsHead
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 ROWS, UNITS = 2048, 4
 OBSERVATIONS = {

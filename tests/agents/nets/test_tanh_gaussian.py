@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.tanh_gaussian import TanhGaussianHead
-from envs.protocol import ActionSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.tanh_gaussian import TanhGaussianHead
+from league.envs.protocol import ActionSpec
 
 LOW, HIGH = -1.0, 3.0
 

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from agents.nets.config import NetworkConfig
-from agents.nets.kernels.distributions import ILLEGAL_LOGIT, categorical_entropy, log_softmax, mask_logits, mix_uniform
-from agents.nets.network import build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.distributions import (
+    ILLEGAL_LOGIT,
+    categorical_entropy,
+    log_softmax,
+    mask_logits,
+    mix_uniform,
+)
+from league.agents.nets.network import build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 GENERATOR = torch.Generator().manual_seed(0)
 LOGITS = 8.0 * torch.randn(40, 6, generator=GENERATOR)

@@ -16,7 +16,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.unroll.codec import (
+from league.agents.unroll.codec import (
     DIGEST_BYTES,
     FORMATS,
     MAGIC,
@@ -27,8 +27,8 @@ from agents.unroll.codec import (
     ChunkHeader,
     Lz4Codec,
 )
-from agents.unroll.unroll import Unrolls
-from envs.protocol import OBSERVATION_DTYPES
+from league.agents.unroll.unroll import Unrolls
+from league.envs.protocol import OBSERVATION_DTYPES
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chunk-v1.bin"
 HEADER = ChunkHeader(run="r-1", player="main-0", version_min=3, version_max=5)

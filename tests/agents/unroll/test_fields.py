@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.unroll.builder import OUTCOMES
-from agents.unroll.unroll import FIELDS, UnrollSpec
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+from league.agents.unroll.builder import OUTCOMES
+from league.agents.unroll.unroll import FIELDS, UnrollSpec
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 ROOT = Path(__file__).parents[3]
 TABLE = "agents/unroll/unroll.py"
@@ -23,13 +23,13 @@ MADE_UP = '    surprise: Array = field(metadata=_line("R T", "float32"))\n'
 PASSES_ON = """
 import numpy as np
 import torch
-from agents.learner.data.batch import batch_from, join
-from agents.unroll.builder import UnrollBuilder
-from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.ring import UnrollRing
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollSpec, concatenate
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.learner.data.batch import batch_from, join
+from league.agents.unroll.builder import UnrollBuilder
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import UnrollSpec, concatenate
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 actions = ActionSpec("categorical", num_actions=3)
 game = EnvSpec("g", 1, {"x": ArraySpec((2,), "float32")}, actions, (0,), has_mask=False)

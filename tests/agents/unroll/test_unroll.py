@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.unroll.builder import UnrollBuilder
-from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.agents.unroll.builder import UnrollBuilder
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 SPEC = EnvSpec(
     env_id="count",

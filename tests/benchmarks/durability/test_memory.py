@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.durability import memory
-from league.runtime.protocol import PlayLease, Task
+from league.hosts.protocol import PlayLease, Task
 
 
 def test_what_is_kept_for_each_lease_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

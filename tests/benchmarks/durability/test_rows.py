@@ -15,11 +15,11 @@ import yaml
 from benchmarks.durability import black_hole, kills, recovery, security, soak, training_time
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
-from league.chaos.plan import ACTOR, DAEMON, HEAD, LEARNER
-from league.chaos.prepare import targets_of
-from league.chaos.verdict import Recovery, Verdict
 from league.config.loading import parse_config
-from league.operations.catalogue import OPERATIONS, complete
+from league.operate.chaos.plan import ACTOR, DAEMON, HEAD, LEARNER
+from league.operate.chaos.prepare import targets_of
+from league.operate.chaos.verdict import Recovery, Verdict
+from league.run.operations.catalogue import OPERATIONS, complete
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 SOUND = Verdict(

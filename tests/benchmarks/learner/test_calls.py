@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 import torch
 
-from agents.learner.build import local_updater
-from agents.learner.learner import Learner
-from agents.learner.step.backend import Placement
-from agents.nets.network import build_network
-from agents.weights import layout_of
 from benchmarks.learner import speed
 from benchmarks.learner.calls import calls_of, lstm_as_one_call, reads_of
+from league.agents.learner.build import local_updater
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.backend import Placement
+from league.agents.nets.network import build_network
+from league.agents.weights import layout_of
 
 MAX_CALLS = {
     "MLP 128-128": 115,

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from agents.nets.network import build_network
 from benchmarks.learner.projection import Device, Projection, Work, _counted, projected, work_of
 from benchmarks.learner.speed import WORKLOADS
+from league.agents.nets.network import build_network
 
 MLP = WORKLOADS["MLP 128-128"]
 

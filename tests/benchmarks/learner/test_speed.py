@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents.nets.network import build_network
 from benchmarks.learner import speed
+from league.agents.nets.network import build_network
 
 
 @pytest.mark.parametrize("name", [name for name in speed.WORKLOADS if "4096" not in name])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.acting.policy import ActInputs, ActOutputs
 from benchmarks.strength.positions import (
     NUM_POSITIONS,
     Position,
@@ -18,7 +17,8 @@ from benchmarks.strength.positions import (
     moves_keep,
     stored_positions,
 )
-from envs.games.connect_four import COLS, ROWS, ConnectFour
+from league.agents.acting.policy import ActInputs, ActOutputs
+from league.envs.games.connect_four import COLS, ROWS, ConnectFour
 
 
 def board_after(moves: Sequence[int]) -> NDArray[np.bool_]:

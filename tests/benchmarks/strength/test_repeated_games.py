@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.strength.repeated_games import is_repeated, nash_conv, pairwise_values, whole_range
-from envs.protocol import EnvConfig
-from league.exact.behaviours import Fields, PolicyFunction, uniform
-from league.exact.small_game import NoExactValue
+from league.envs.protocol import EnvConfig
+from league.policies.exact.behaviours import Fields, PolicyFunction, uniform
+from league.policies.exact.small_game import NoExactValue
 
 ACTIONS = range(3)
 BEATS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks.strength.odd_units import kuhn, one_seat
 from benchmarks.strength.units import MODULE, VARIANTS
-from envs.facts.random_play import RandomPlay
-from envs.protocol import EnvConfig
-from league.exact.behaviours import uniform
-from league.exact.exploitability import nash_conv
+from league.envs.facts.random_play import RandomPlay
+from league.envs.protocol import EnvConfig
+from league.policies.exact.behaviours import uniform
+from league.policies.exact.exploitability import nash_conv
 
 
 def test_observed_numbers_and_rewards_are_moved_and_nothing_else() -> None:

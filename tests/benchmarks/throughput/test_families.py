@@ -24,8 +24,8 @@ from benchmarks.throughput.families import (
     random_policy,
     replay,
 )
-from envs.protocol import EnvConfig
-from envs.registry import spec_of
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.config import LearnerConfig
-from agents.nets.config import NetworkConfig
 from benchmarks.throughput import opponents, roofline
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.agents.learner.config import LearnerConfig
+from league.agents.nets.config import NetworkConfig
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 
 TINY = roofline.Bench(
     EnvConfig("connect_four"), NetworkConfig(hidden=(8,)), LearnerConfig(unroll_length=4, batch_rows=8), (8,), 0.01

@@ -10,11 +10,11 @@ import yaml
 from benchmarks.throughput import __main__ as throughput
 from benchmarks.throughput import rate_window
 from benchmarks.throughput.roofline import Parts, RunParts
-from league.chaos.follower import Noted, RunFailed
 from league.config.learner_options import with_options
 from league.config.loading import load_config
 from league.core.state.events import LeaseFinished, LeaseGranted, ProgressReported, SnapshotAdded
 from league.core.state.records import Lease, Progress, SnapshotInfo
+from league.operate.chaos.follower import Noted, RunFailed
 
 PARTS = Parts(env=1e6, forward=1e6, update=1e6, codec=1e6)
 RUN_PARTS = RunParts(acting=5e5, recording=5e5, update=1e6, codec=float("inf"))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
-from envs.adapters.as_pettingzoo import AecGame, ParallelGame, as_pettingzoo
-from envs.adapters.pettingzoo import AecEnv, ParallelEnv
-from envs.conformance import differs
-from envs.games.poker import PokerGame
-from envs.games.tic_tac_toe import TicTacToe
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import BUILT_IN, make
+from league.envs.adapters.as_pettingzoo import AecGame, ParallelGame, as_pettingzoo
+from league.envs.adapters.pettingzoo import AecEnv, ParallelEnv
+from league.envs.conformance import differs
+from league.envs.games.poker import PokerGame
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import BUILT_IN, make
 
 
 @pytest.mark.parametrize("env_id", BUILT_IN)

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 from pettingzoo import AECEnv
 
-from envs.adapters.copying import copy_game
+from league.envs.adapters.copying import copy_game
 
 
 class Inner(AECEnv, EzPickle):  # type: ignore[type-arg]

@@ -12,15 +12,15 @@ import pytest
 from gymnasium import spaces
 from gymnasium.envs.classic_control import CartPoleEnv
 
-from envs.adapters.bare import bare_rate
-from envs.adapters.gymnasium import GymnasiumEnv
-from envs.adapters.gymnasium_arrays import ArrayEnv
-from envs.adapters.spaces import action_code, flat_mask
-from envs.bots import RandomBot
-from envs.conformance import check_env
-from envs.counting_games import SimultaneousProbe
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.adapters.bare import bare_rate
+from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.gymnasium_arrays import ArrayEnv
+from league.envs.adapters.spaces import action_code, flat_mask
+from league.envs.bots import RandomBot
+from league.envs.conformance import check_env
+from league.envs.counting_games import SimultaneousProbe
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 from tests.envs.oracles import raw_arrays
 from tests.envs.oracles.lockstep import first_difference, own_copy
 from tests.envs.oracles.raw_probes import RawSingleProbe

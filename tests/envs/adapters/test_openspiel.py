@@ -7,13 +7,13 @@ import sys
 import numpy as np
 import pytest
 
-from envs.adapters.openspiel_game import TIME
-from envs.bots import make_bot
-from envs.conformance import check_env
-from envs.decision_tree import TreeGame
-from envs.protocol import BatchedEnv, EnvConfig, EnvError
-from envs.registry import make, spec_of
-from envs.sampling import uniform_legal
+from league.envs.adapters.openspiel_game import TIME
+from league.envs.bots import make_bot
+from league.envs.conformance import check_env
+from league.envs.decision_tree import TreeGame
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError
+from league.envs.registry import make, spec_of
+from league.envs.sampling import uniform_legal
 from tests.envs.oracles.slow_openspiel import SlowGame
 
 KINDS = {
@@ -184,7 +184,7 @@ def test_what_cannot_be_played_is_one_sentence(env: EnvConfig, message: str) -> 
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [name for name in sys.modules if name.startswith("envs.adapters.openspiel")]:
+    for module in [name for name in sys.modules if name.startswith("league.envs.adapters.openspiel")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(EnvError, match=r"install the extra `openspiel`"):

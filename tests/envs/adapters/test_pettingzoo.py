@@ -12,11 +12,11 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.classic import connect_four_v3
 
-from envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
-from envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
-from envs.games.connect_four import ConnectFour
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
+from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
+from league.envs.games.connect_four import ConnectFour
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 from tests.envs.oracles.lockstep import first_difference
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawTurnProbe
 

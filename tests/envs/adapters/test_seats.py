@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from agents.acting.arena import Arena
-from agents.acting.policy import BotPolicy
-from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.bots import RandomBot
-from envs.conformance import check_turn
-from envs.protocol import SEAT_GROUP, EnvConfig, EnvError
-from envs.registry import make
-from envs.seat_plan import SeatPlan, own_teams, suggested_teams, teams_of
+from league.agents.acting.arena import Arena
+from league.agents.acting.policy import BotPolicy
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.core.state.records import Assignment
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.bots import RandomBot
+from league.envs.conformance import check_turn
+from league.envs.protocol import SEAT_GROUP, EnvConfig, EnvError
+from league.envs.registry import make
+from league.envs.seat_plan import SeatPlan, own_teams, suggested_teams, teams_of
 from tests.envs.oracles.raw_roles import RawRoles
 
 SEATS = ("red_0", "red_1", "blue_0", "blue_1")
@@ -107,7 +107,7 @@ def test_seats_named_in_another_script_keep_networks_of_their_own() -> None:
 
 
 def test_keys_for_seats_are_refused_where_a_game_says_it_itself() -> None:
-    for env_id in ("connect_four", "gymnasium:CartPole-v1", "envs.games.connect_four:ConnectFour"):
+    for env_id in ("connect_four", "gymnasium:CartPole-v1", "league.envs.games.connect_four:ConnectFour"):
         with pytest.raises(EnvError, match=r"env\.teams cannot be set"):
             make(EnvConfig(env_id, teams=(("player_*",),)), num_envs=1)
 

@@ -12,13 +12,13 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from envs.adapters.gymnasium_arrays import ArrayEnv, NotBatchedError, vector_env
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.adapters.spaces import action_code, observation_fields
-from envs.adapters.user_env import guarded
-from envs.games.matrix import RepeatedRockPaperScissors
-from envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES, EnvConfig, EnvError, Turn
-from envs.registry import make
+from league.envs.adapters.gymnasium_arrays import ArrayEnv, NotBatchedError, vector_env
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.adapters.spaces import action_code, observation_fields
+from league.envs.adapters.user_env import guarded
+from league.envs.games.matrix import RepeatedRockPaperScissors
+from league.envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES, EnvConfig, EnvError, Turn
+from league.envs.registry import make
 from tests.envs.oracles import raw_arrays
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe
 

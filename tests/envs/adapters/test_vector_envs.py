@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from envs.adapters.gymnasium_arrays import vector_env
+from league.envs.adapters.gymnasium_arrays import vector_env
 
 LENGTH = 3
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from envs.facts.core_speed import SPACING, STRETCHES, WORK_S, CallCosts, work_s
+from league.envs.facts.core_speed import SPACING, STRETCHES, WORK_S, CallCosts, work_s
 
 CALL_S = 10 * WORK_S
 

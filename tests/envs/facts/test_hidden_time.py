@@ -9,10 +9,10 @@ import pytest
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from envs.facts.game_facts import GameFacts
-from envs.facts.random_play import RandomPlay
-from envs.plugins import admit
-from envs.protocol import EnvConfig
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.random_play import RandomPlay
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig
 from tests.league.config.auto.situations import board_game, even, poker, settled
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from pettingzoo import ParallelEnv
 
-from envs.facts.game_facts import GameFacts
-from envs.facts.history import Comparisons
-from envs.facts.past_regression import tells_more
-from envs.facts.random_play import RandomPlay
-from envs.plugins import admit
-from envs.protocol import EnvConfig
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.history import Comparisons
+from league.envs.facts.past_regression import tells_more
+from league.envs.facts.random_play import RandomPlay
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig
 
 HERE = __name__
 

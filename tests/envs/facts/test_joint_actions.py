@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.facts.joint_actions import interaction_share
-from envs.facts.random_play import RandomPlay
-from envs.protocol import EnvConfig
+from league.envs.facts.joint_actions import interaction_share
+from league.envs.facts.random_play import RandomPlay
+from league.envs.protocol import EnvConfig
 
 
 def plain_share(table: NDArray[np.float64], noise: float) -> float:

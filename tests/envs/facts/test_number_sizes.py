@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.facts.number_sizes import NumberSize, NumberSizes
-from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, Turn
+from league.envs.facts.number_sizes import NumberSize, NumberSizes
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup, Turn
 
 
 def spec(observations: Mapping[str, ArraySpec]) -> EnvSpec:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.bots import RandomBot
-from envs.facts.clocks import CLOCKS, Clocks
-from envs.facts.core_speed import WORK_S
-from envs.facts.game_facts import GameFacts
-from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics
-from envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
-from envs.games.tic_tac_toe import TicTacToe
-from envs.plugins import admit
-from envs.protocol import EnvConfig, Turn
+from league.envs.bots import RandomBot
+from league.envs.facts.clocks import CLOCKS, Clocks
+from league.envs.facts.core_speed import WORK_S
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics
+from league.envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig, Turn
 
 DEAR = f"{__name__}:make_dear"
 CROWDED = f"{__name__}:make_crowded"

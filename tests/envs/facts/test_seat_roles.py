@@ -10,10 +10,10 @@ import pytest
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.facts.game_facts import GameFacts
-from envs.facts.random_play import RandomPlay
-from envs.facts.seat_roles import differ
-from envs.protocol import EnvConfig
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.random_play import RandomPlay
+from league.envs.facts.seat_roles import differ
+from league.envs.protocol import EnvConfig
 from tests.envs.oracles.raw_roles import RawRoles
 
 PENNIES = np.array([[1.0, -1.0], [-1.0, 1.0]])

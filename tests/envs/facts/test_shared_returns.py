@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.facts.shared_returns import (
+from league.envs.facts.shared_returns import (
     MANY_EPISODES,
     MANY_REWARDS,
     equal_seats,

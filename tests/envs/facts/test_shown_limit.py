@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from envs.facts.game_facts import GameFacts
-from envs.facts.random_play import RandomPlay
-from envs.plugins import admit
-from envs.protocol import EnvConfig
+from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.random_play import RandomPlay
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig
 
 
 class Walk(gymnasium.Env[dict[str, Any], int]):

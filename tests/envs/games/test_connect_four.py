@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from envs.games.connect_four import ConnectFour
-from envs.games.k_in_a_row import StoneGame
-from envs.games.tic_tac_toe import TicTacToe
-from envs.protocol import EnvError
-from envs.sampling import uniform_legal
+from league.envs.games.connect_four import ConnectFour
+from league.envs.games.k_in_a_row import StoneGame
+from league.envs.games.tic_tac_toe import TicTacToe
+from league.envs.protocol import EnvError
+from league.envs.sampling import uniform_legal
 from tests.envs.oracles.lockstep import own_copy
 from tests.envs.oracles.slow_boards import SlowBoard, slow_connect_four, slow_tic_tac_toe
 

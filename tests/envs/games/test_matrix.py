@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.games.matrix import MatrixGame, RepeatedRockPaperScissors, RockPaperScissors
-from envs.protocol import EnvError
+from league.envs.games.matrix import MatrixGame, RepeatedRockPaperScissors, RockPaperScissors
+from league.envs.protocol import EnvError
 
 ROCK, PAPER, SCISSORS = 0, 1, 2
 

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from envs.games.cyclic import CyclicGame, DiscGame
-from envs.games.matrix import is_win_draw_loss
-from envs.games.normal_form import NormalFormGame, TeamRockPaperScissors, ThreeSeatRockPaperScissors
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.games.cyclic import CyclicGame, DiscGame
+from league.envs.games.matrix import is_win_draw_loss
+from league.envs.games.normal_form import NormalFormGame, TeamRockPaperScissors, ThreeSeatRockPaperScissors
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 ROCK, PAPER, SCISSORS = 0, 1, 2
 

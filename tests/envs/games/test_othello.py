@@ -6,11 +6,11 @@ import numpy as np
 import pyspiel
 import pytest
 
-from envs.bots import make_bot
-from envs.conformance import check_env
-from envs.games.othello import PASS, Othello
-from envs.protocol import EnvConfig, EnvError
-from envs.sampling import uniform_legal
+from league.envs.bots import make_bot
+from league.envs.conformance import check_env
+from league.envs.games.othello import PASS, Othello
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.sampling import uniform_legal
 from tests.envs.oracles.slow_othello import SlowOthello
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.bots import make_bot
-from envs.games.kuhn import BET, PASS, KuhnPoker, kuhn_tree
-from envs.games.leduc import CALL, FOLD, RAISE, LeducBetting, LeducPoker, leduc_tree
-from envs.games.poker import FIELD, BettingTree
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
+from league.envs.bots import make_bot
+from league.envs.games.kuhn import BET, PASS, KuhnPoker, kuhn_tree
+from league.envs.games.leduc import CALL, FOLD, RAISE, LeducBetting, LeducPoker, leduc_tree
+from league.envs.games.poker import FIELD, BettingTree
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "poker.json").read_text())
 TREES = {"kuhn_poker": kuhn_tree, "leduc_poker": leduc_tree}

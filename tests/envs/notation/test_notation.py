@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pettingzoo.classic.chess import chess_utils
 
-from envs.notation.chess_moves import PettingZooChess
-from envs.notation.game_record import game_record
-from envs.notation.go_moves import GoPosition
-from envs.notation.notation import CHESS, GO, NOTATIONS, notation_of
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make, spec_of
+from league.envs.notation.chess_moves import PettingZooChess
+from league.envs.notation.game_record import game_record
+from league.envs.notation.go_moves import GoPosition
+from league.envs.notation.notation import CHESS, GO, NOTATIONS, notation_of
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make, spec_of
 
 GAMES = (
     EnvConfig("openspiel:chess"),

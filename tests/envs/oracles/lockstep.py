@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.bots import RandomBot
-from envs.conformance import check_turn, differs
-from envs.protocol import BatchedEnv, Turn
+from league.envs.bots import RandomBot
+from league.envs.conformance import check_turn, differs
+from league.envs.protocol import BatchedEnv, Turn
 
 
 def own_copy(turn: Turn) -> Turn:

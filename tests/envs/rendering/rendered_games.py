@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import BatchedEnv, EnvConfig, Turn
-from envs.registry import make
-from envs.rendering.registry import renderer_for
-from envs.rendering.renderer import Moment, Scene
-from envs.sampling import uniform_legal
-from envs.sub_actions import draw_sub_actions
+from league.envs.protocol import BatchedEnv, EnvConfig, Turn
+from league.envs.registry import make
+from league.envs.rendering.registry import renderer_for
+from league.envs.rendering.renderer import Moment, Scene
+from league.envs.sampling import uniform_legal
+from league.envs.sub_actions import draw_sub_actions
 
 HIDDEN_STREAMS = ("rng", "dealt", "openings")
 """Arrays of a saved game that are no part of its position."""

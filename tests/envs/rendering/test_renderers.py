@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from envs.games.othello import PASS
-from envs.protocol import EnvConfig
-from envs.registry import BUILT_IN
-from envs.rendering.drawing import Circle, Drawing, Label, Line, Pixels, Rect, png_of, svg_of, text_drawing
+from league.envs.games.othello import PASS
+from league.envs.protocol import EnvConfig
+from league.envs.registry import BUILT_IN
+from league.envs.rendering.drawing import Circle, Drawing, Label, Line, Pixels, Rect, png_of, svg_of, text_drawing
 from tests.envs.rendering.rendered_games import rendered
 
 SEEDS = range(2)

@@ -12,13 +12,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from envs.decision_tree import DecisionTree
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
-from envs.search.deals import LEAST, DealEndings, Deals
-from envs.search.tree_walk import VisitedTree, visit
-from league.exact.behaviours import Fields, PolicyFunction, tables_of
-from league.exact.sequence_form import SequenceForm
+from league.envs.decision_tree import DecisionTree
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
+from league.envs.search.deals import LEAST, DealEndings, Deals
+from league.envs.search.tree_walk import VisitedTree, visit
+from league.policies.exact.behaviours import Fields, PolicyFunction, tables_of
+from league.policies.exact.sequence_form import SequenceForm
 
 
 def visited_game(game: str, *, limit_s: float) -> VisitedTree:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from envs.workers.child_endings import KILLED_S, ending, wait_for_killed
+from league.envs.workers.child_endings import KILLED_S, ending, wait_for_killed
 
 
 class Stuck(subprocess.Popen):  # type: ignore[type-arg]

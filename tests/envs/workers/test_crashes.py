@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from envs.protocol import EnvConfig
-from envs.registry import make
-from envs.workers.process import Deadlines, GamesProcess
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.envs.workers.process import Deadlines, GamesProcess
 from tests.envs.test_failures import METHODS, SEED, by_seeds, compare, config
 from tests.envs.trajectories import play, seed_of
 

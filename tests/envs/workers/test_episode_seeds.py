@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs.workers.episode_seeds import GOLDEN, episode_seed
+from league.envs.workers.episode_seeds import GOLDEN, episode_seed
 
 
 def splitmix64(state: int) -> int:

@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
-from envs.search.known_tree import KnownTree, known_tree, tree_from_bytes, tree_to_bytes
-from envs.workers import tree_visit
-from envs.workers.tree_visit import tree_in_child
-from league.exact.behaviours import uniform
-from league.exact.exploitability import nash_conv
-from league.exact.small_game import NoExactValue, small_game
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
+from league.envs.search.known_tree import KnownTree, known_tree, tree_from_bytes, tree_to_bytes
+from league.envs.workers import tree_visit
+from league.envs.workers.tree_visit import tree_in_child
+from league.policies.exact.behaviours import uniform
+from league.policies.exact.exploitability import nash_conv
+from league.policies.exact.small_game import NoExactValue, small_game
 from tests.envs.search.test_tree_walk import Auction
 
 AUCTION = f"{__name__}:auction"

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.bots import Copyable, RandomBot, make_bot
-from envs.conformance import check_env
-from envs.protocol import EnvConfig, EnvError, ForkableEnv
-from envs.registry import BUILT_IN, make, spec_of
-from envs.workers.spec_text import spec_from_text, spec_to_text
-from envs.workers.worker_env import WorkerEnv
+from league.envs.bots import Copyable, RandomBot, make_bot
+from league.envs.conformance import check_env
+from league.envs.protocol import EnvConfig, EnvError, ForkableEnv
+from league.envs.registry import BUILT_IN, make, spec_of
+from league.envs.workers.spec_text import spec_from_text, spec_to_text
+from league.envs.workers.worker_env import WorkerEnv
 from tests.envs.test_failures import SEED, config
 from tests.envs.trajectories import play, seed_of
 
@@ -102,8 +102,8 @@ def test_children_die_with_a_parent_that_is_killed_also_while_they_hang(tmp_path
     """The second game hangs in its first step and the parent is killed while it waits."""
     program = f"""
 import numpy as np
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 targets = {{"{seed_of(0, 1)}": 1}}
 kwargs = {{"kind": "gym", "method": "step", "how": "spin", "targets": targets}}
 env = make(EnvConfig("tests.envs.crash_games:make", kwargs, workers=2), num_envs=2)
@@ -215,7 +215,7 @@ def test_a_factory_that_raises_or_hangs_in_a_child_is_one_sentence() -> None:
 
 
 def test_a_close_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("envs.workers.process.LEAVE_S", 0.2)
+    monkeypatch.setattr("league.envs.workers.process.LEAVE_S", 0.2)
     env = make(replace(config("gym", "close", targets={1: 1}, how="hang"), workers=2), num_envs=4)
     env.reset(SEED)
     children = pids(env)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from league.cli import main
+from league.cli.main import main
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny, write_config
 
 PLUGINS = """
 from dataclasses import dataclass
 import numpy as np
-from envs.games.tic_tac_toe import TicTacToe
+from league.envs.games.tic_tac_toe import TicTacToe
 
 def make(*, num_envs):
     return TicTacToe(num_envs=num_envs)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from envs.protocol import EnvConfig
 from league.config.commented import dump_commented, reasons_in, recommented
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
+from league.envs.protocol import EnvConfig
 
 REASONS = {
     "name": "a word",

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from envs.protocol import EnvConfig, EnvSpec
-from envs.registry import make
 from league.config.default_scoring import scoring_of
 from league.core.state.league_config import PayoffConfig
 from league.core.state.scoring import BY_WINS, Scoring
+from league.envs.protocol import EnvConfig, EnvSpec
+from league.envs.registry import make
 from league.errors import ConfigError, LeagueError
 from league.policies.select import choose
-from league.reports.ratings import read_ratings
-from league.reports.status.report import read_status
-from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.launch import resume
+from league.see.reports.ratings import read_ratings
+from league.see.reports.status.report import read_status
+from league.see.reports.verify import verify_run
 from tests.league.tiny_runs import go_on, start, state_of, tiny
 
 UNEQUAL = {"stakes": [1, 2, 3]}

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from agents.nets.config import NetworkConfig
-from envs.facts.number_sizes import NumberSize
+from league.agents.nets.config import NetworkConfig
 from league.config.auto.resolve import resolve
 from league.config.auto.rules_network import AS_IT_IS, _moments
 from league.config.loading import KNOWN, parse_config
+from league.envs.facts.number_sizes import NumberSize
 from league.errors import ConfigError
 
 NEEDS_A_PRESET = ("league", "population")

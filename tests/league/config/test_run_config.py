@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.learner.algorithms.config import PPOConfig
-from agents.learner.config import LearnerConfig
+from league.agents.learner.algorithms.config import PPOConfig
+from league.agents.learner.config import LearnerConfig
 from league.config.loading import load_config, parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
 from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml, yaml_text

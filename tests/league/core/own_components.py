@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.plugins import admit
 from league.core.gates.gates import GATE, TIMEOUT, Trial, Verdict, evidence_of
 from league.core.matchmaking.roles import MatchmakingView
 from league.core.pbt.pbt_selection import Copy, SelectionTrial
+from league.envs.plugins import admit
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from envs.placements import Placements, has_placements
 from league.core.league import apply, decide
 from league.core.state.commands import (
     Command,
@@ -26,6 +25,7 @@ from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConf
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState
+from league.envs.placements import Placements, has_placements
 
 QUICK_GATE = GateConfig(test={"min_games": 4}, min_steps=1_000, timeout_steps=6_000)
 DIGEST = "0" * 64

@@ -25,9 +25,9 @@ from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConf
 from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
-from league.simulation.report import Pace
-from league.simulation.simulate import Simulation
-from league.simulation.worlds import WORLDS
+from league.lab.simulation.report import Pace
+from league.lab.simulation.simulate import Simulation
+from league.lab.simulation.worlds import WORLDS
 from league.store.journaled_league import JournaledLeague
 
 DIGEST = "0" * 64

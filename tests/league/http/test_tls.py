@@ -12,21 +12,21 @@ import httpx
 import pytest
 
 from league.config.run_config import ControlConfig
-from league.contenders.contender import UnknownContender
-from league.contenders.served import client_of
+from league.deploy.serving.client import PolicyClient, ServedPolicyError
+from league.deploy.serving.served import client_of
 from league.http.address import AddressError, Listening
 from league.http.listeners import tcp_listener
 from league.http.server import ServerLimits, make_server, served_in_threads
 from league.http.trust import trust_of
-from league.page.app import make_page
-from league.page.guard import Keys
-from league.page.runs.library import Library
-from league.page.server import LIMITS
-from league.pool.service.client import AnswerRefused, PoolClient
-from league.serving.client import PolicyClient, ServedPolicyError
-from tests.league.commands import league
+from league.judge.contenders.contender import UnknownContender
+from league.judge.pools.service.client import AnswerRefused, PoolClient
+from league.see.page.app import make_page
+from league.see.page.guard import Keys
+from league.see.page.runs.library import Library
+from league.see.page.server import LIMITS
+from tests.league.cli import league
 from tests.league.http.certificates import Certificates, make_certificates
-from tests.league.page.page_runs import KEYS, OPERATOR, write_run
+from tests.league.see.page.page_runs import KEYS, OPERATOR, write_run
 
 TOKEN = "a-token-of-some-length"
 EVERYWHERE = "0.0.0.0:0"

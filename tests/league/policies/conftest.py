@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
+from tests.league.judge.matches.eval_runs import FOUR, MadeRun, constant_network
 
 
 @pytest.fixture

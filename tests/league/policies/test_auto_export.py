@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 import league
-from agents.restart_state import ema_in, weights_in
-from envs.protocol import EnvConfig
-from envs.registry import spec_of
+from league.agents.restart_state import ema_in, weights_in
 from league.config.game_kind import GameKind, game_kind
 from league.core.state.state import CheckpointPointer, LeagueState
-from league.eval.report import evaluate_run
-from league.exact.behaviours import members_of
-from league.exact.exploitability import nash_conv
-from league.exact.exports import Search, with_exact
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
+from league.judge.matches.report import evaluate_run
 from league.policies.auto_export import (
     AVERAGE,
     BEST,
@@ -30,10 +27,13 @@ from league.policies.auto_export import (
     ExactExports,
     auto_choice,
 )
+from league.policies.exact.behaviours import members_of
+from league.policies.exact.exploitability import nash_conv
+from league.policies.exact.exports import Search, with_exact
 from league.policies.exact_file import read_exact
 from league.policies.loading import copies_at, load_selection, open_run
 from league.policies.select import UnknownPolicy, choose
-from league.reports.status.report import read_status
+from league.see.reports.status.report import read_status
 from league.store.run_folder import RunFolder
 from league.store.weights_file import stored_arrays
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny

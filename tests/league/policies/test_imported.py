@@ -13,30 +13,30 @@ import pytest
 import torch
 import yaml
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.weights import Weights
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.core.metagame.ratings import league_ratings
 from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, PolicyImported
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 from league.errors import ConfigError, LeagueError
-from league.eval.report import evaluate_run
-from league.exact.load_policy import load_policy
-from league.history.fork import fork_run
-from league.reports.lineage import read_lineage
-from league.reports.status.report import read_status
-from league.reports.verify import verify_run
-from league.runtime.actor_host import ActorHost
+from league.hosts.actors.actor_host import ActorHost
+from league.judge.matches.report import evaluate_run
+from league.operate.history.fork import fork_run
+from league.policies.exact.load_policy import load_policy
+from league.see.reports.lineage import read_lineage
+from league.see.reports.status.report import read_status
+from league.see.reports.verify import verify_run
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in
-from tests.league.eval import eval_runs
-from tests.league.eval.eval_runs import MadeRun, constant_network
-from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
-from tests.league.runtime.test_hosts import Table
+from tests.league.hosts.host_cases import lease_of, paired, setup_of, weights_of
+from tests.league.hosts.test_hosts import Table
+from tests.league.judge.matches import eval_runs
+from tests.league.judge.matches.eval_runs import MadeRun, constant_network
 from tests.league.tiny_runs import (
     ONE_PLAYER,
     checkpoints_of,

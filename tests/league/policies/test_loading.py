@@ -13,18 +13,18 @@ import pytest
 import torch
 
 import league
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
-from league.eval.match import play_match
-from league.exact.load_policy import load_policy
+from league.judge.matches.match import play_match
+from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import PolicyMismatch, copies_at, open_run
 from league.policies.observation import ObservationMismatch
 from league.policies.select import UnknownPolicy, choose
-from league.reports.payoff import read_payoff
-from league.reports.ratings import read_ratings
-from tests.league.eval.eval_runs import (
+from league.see.reports.payoff import read_payoff
+from league.see.reports.ratings import read_ratings
+from tests.league.judge.matches.eval_runs import (
     EMPTY_BOARD,
     FOUR,
     TINY_LSTM,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from envs.protocol import EnvConfig
 from league.core.state.records import ProbeReading
+from league.envs.protocol import EnvConfig
 from league.policies.loading import open_run
 from league.policies.select import choose
-from tests.league.eval.eval_runs import MadeRun, constant_network
+from tests.league.judge.matches.eval_runs import MadeRun, constant_network
 
 
 @pytest.fixture

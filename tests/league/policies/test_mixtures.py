@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.acting.policy import ActInputs
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.eval.match import play_match
-from league.exact.load_policy import load_policy
+from league.agents.acting.policy import ActInputs
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.judge.matches.match import play_match
+from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy, MixtureSeatPolicy
 from league.policies.select import UnknownPolicy
-from tests.league.eval.eval_runs import (
+from tests.league.judge.matches.eval_runs import (
     EMPTY_BOARD,
     FOUR,
     TINY_LSTM,

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.weights import Weights
-from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
-from envs.registry import make
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.weights import Weights
 from league.config.run_config import RunConfig
 from league.core.league import apply
 from league.core.state.events import SnapshotAdded
 from league.core.state.records import Hyperparameter, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
+from league.envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
+from league.envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.hosts.protocol import InstallPlayer
 from league.policies import policy_store as policies_module
 from league.policies.policy_store import PolicyStore, spec_hash
 from league.run.frozen_weights import FrozenWeights
-from league.runtime.protocol import InstallPlayer
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in

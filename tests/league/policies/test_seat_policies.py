@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from agents.weights import from_named, layout_of
-from envs.adapters.pettingzoo import ParallelEnv
-from envs.seat_plan import SeatPlan
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.agents.weights import from_named, layout_of
+from league.envs.adapters.pettingzoo import ParallelEnv
+from league.envs.seat_plan import SeatPlan
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.observation import ObservationMismatch
 from tests.envs.oracles.raw_roles import RawRoles

@@ -11,17 +11,17 @@ import pytest
 import safetensors.numpy
 import torch
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network, build_network
-from envs.protocol import EnvConfig
-from envs.registry import make
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
 from league.config.loading import parse_config
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
 from league.errors import ConfigError, CorruptSnapshot, LeagueError
-from league.exact.load_policy import load_policy
-from league.reports.verify import verify_run
+from league.policies.exact.load_policy import load_policy
+from league.see.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from tests.agents.learner.learner_cases import weights_in
-from tests.league.eval.eval_runs import MadeRun
+from tests.league.judge.matches.eval_runs import MadeRun
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
 GAME = EnvConfig("rock_paper_scissors")

@@ -13,37 +13,37 @@ import msgspec
 import pytest
 import yaml
 
-import envs.plugins
+import league.envs.plugins
 import league.policies.trust
-from envs.protocol import EnvConfig
 from league.config.plugin_names import outside_names
-from league.contenders.bots import bot_policy
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig
+from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
-from league.eval.report import evaluate_run
-from league.exact.load_policy import load_policy
-from league.history.fork import fork_run
-from league.history.rewind import rewind_run
+from league.judge.contenders.bots import bot_policy
+from league.judge.matches.report import evaluate_run
+from league.judge.recording.recorder import record_game
+from league.judge.recording.replay_file import write_replay
+from league.operate.history.fork import fork_run
+from league.operate.history.rewind import rewind_run
+from league.policies.exact.load_policy import load_policy
 from league.policies.loading import open_run
 from league.policies.trust import Untrusted
-from league.replays.recorder import record_game
-from league.replays.replay_file import write_replay
-from league.reports.lineage import read_lineage
-from league.reports.payoff import read_payoff
-from league.reports.ratings import read_ratings
-from league.reports.status.report import read_status
-from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.launch import resume, train
+from league.see.reports.lineage import read_lineage
+from league.see.reports.payoff import read_payoff
+from league.see.reports.ratings import read_ratings
+from league.see.reports.status.report import read_status
+from league.see.reports.verify import verify_run
 from league.store.event_codec import EventCodec
 from league.store.snapshots import sha256_hex
-from tests.league.commands import league as run_league
+from tests.league.cli import league as run_league
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, tiny, write_config
 
 GAME = """
 from pathlib import Path
-from envs.games.kuhn import KuhnPoker
+from league.envs.games.kuhn import KuhnPoker
 Path(__file__).with_name("RAN").touch()
 
 def make(*, num_envs, word=""):
@@ -59,7 +59,7 @@ def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], No
     """A process that has trusted nothing yet; called, it forgets again what it has trusted."""
 
     def forget() -> None:
-        monkeypatch.setattr(envs.plugins, "_ADMITTED", set())
+        monkeypatch.setattr(league.envs.plugins, "_ADMITTED", set())
 
     forget()
     monkeypatch.chdir(tmp_path)
@@ -113,7 +113,7 @@ def evil_snapshot(run: Path, folder: Path, **changes: object) -> Path:
 
 def exploit(run: Path, here: Path) -> object:
     from league.config.run_config import BudgetConfig
-    from league.exploit.exploit import exploit_run
+    from league.lab.exploit.exploit import exploit_run
 
     budget = BudgetConfig(env_steps=10)
     return exploit_run(run, player="best", run_dir=here / "new", budget=budget, games=2, seed=0)
@@ -236,10 +236,10 @@ def test_the_key_is_the_users_alone(own_run: Path, tmp_path: Path, monkeypatch: 
     start(tmp_path, tiny(env={"id": f"{own_run.parent}/game.py:make"}, league=ONE_PLAYER), env_steps=10)
     key = tmp_path / "other" / "league" / "secret"
     assert (key.stat().st_mode & 0o777, key.stat().st_size) == (0o600, 32)
-    monkeypatch.setattr(envs.plugins, "_ADMITTED", set())
+    monkeypatch.setattr(league.envs.plugins, "_ADMITTED", set())
     open_run(tmp_path / "run")
     key.chmod(0o644)
-    monkeypatch.setattr(envs.plugins, "_ADMITTED", set())
+    monkeypatch.setattr(league.envs.plugins, "_ADMITTED", set())
     with pytest.raises(Untrusted):
         open_run(tmp_path / "run")
 

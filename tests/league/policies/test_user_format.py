@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvError, EnvSpec
-from envs.registry import make, spec_of
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvError, EnvSpec
+from league.envs.registry import make, spec_of
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.observation import ObservationMismatch, batch_of_one
 from tests.agents.learner.learner_cases import weights_in
-from tests.league.eval import raw_envs
+from tests.league.judge.matches import raw_envs
 
-OWN = "tests.league.eval.raw_envs:"
+OWN = "tests.league.judge.matches.raw_envs:"
 GAMES = {
     "gymnasium:FrozenLake-v1": lambda: gymnasium.make("FrozenLake-v1"),
     "gymnasium:Taxi-v4": lambda: gymnasium.make("Taxi-v4"),

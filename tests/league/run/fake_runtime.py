@@ -10,21 +10,15 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from agents.nets.network import build_network
-from agents.restart_state import Counters, restart_state
-from agents.weights import Weights
-from envs.registry import make
+from league.agents.nets.network import build_network
+from league.agents.restart_state import Counters, restart_state
+from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague, FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
-from league.operations.operator import Operator
-from league.policies.policy_store import PolicyStore
-from league.run.budget import Limits, Meter, Spent
-from league.run.budget_account import BudgetAccount
-from league.run.daemon import Daemon
-from league.run.daemon_status import DaemonStatus
-from league.runtime.protocol import (
+from league.envs.registry import make
+from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
     HostStarted,
@@ -44,6 +38,12 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.policies.policy_store import PolicyStore
+from league.run.budget import Limits, Meter, Spent
+from league.run.budget_account import BudgetAccount
+from league.run.daemon import Daemon
+from league.run.daemon_status import DaemonStatus
+from league.run.operations.operator import Operator
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder, WorkerStatus

@@ -9,12 +9,12 @@ import pytest
 from league.config.loading import parse_config
 from league.core.state.events import ConfigChanged, SettingsChanged
 from league.errors import ConfigError, LeagueError
-from league.history.fork import fork_run
-from league.history.rewind import rewind_run
-from league.reports.verify import verify_run
+from league.operate.history.fork import fork_run
+from league.operate.history.rewind import rewind_run
 from league.run.budget import Limits
 from league.run.config_changes import config_problem
 from league.run.launch import resume
+from league.see.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, events_of, go_on, start, state_of, tiny
 

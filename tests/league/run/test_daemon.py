@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from envs.failures import GameFailure
 from league.core.state.commands import FinishLease
 from league.core.state.events import (
     CheckpointSaved,
@@ -21,9 +20,8 @@ from league.core.state.events import (
     SnapshotAdded,
 )
 from league.core.state.records import Lease, Progress
-from league.run.budget import Limits
-from league.run.daemon import BUDGET, LIMIT
-from league.runtime.protocol import (
+from league.envs.failures import GameFailure
+from league.hosts.protocol import (
     HostLost,
     HostStarted,
     HostStuck,
@@ -38,6 +36,8 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.run.budget import Limits
+from league.run.daemon import BUDGET, LIMIT
 from tests.league.run.fake_runtime import Bench, outcomes_of, steps_of
 from tests.league.tiny_runs import ONE_PLAYER, events_of
 

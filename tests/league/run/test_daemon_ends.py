@@ -12,9 +12,7 @@ from league.core.state.events import (
     LeaseGranted,
     RunStopped,
 )
-from league.run.budget import Limits
-from league.run.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
-from league.runtime.protocol import (
+from league.hosts.protocol import (
     HostStarted,
     InstallPlayer,
     PlayLease,
@@ -22,6 +20,8 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.run.budget import Limits
+from league.run.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import GATE, ONE_PLAYER, events_of, tiny
 

@@ -16,11 +16,11 @@ from league.core.state.events import (
     SnapshotRestored,
 )
 from league.errors import LeagueError
+from league.hosts.protocol import InstallPlayer, PlayLease, ResetPlayer
 from league.policies.select import UnknownPolicy, choose
-from league.reports.status.report import read_status
-from league.reports.verify import verify_run
 from league.run.daemon import LIMIT
-from league.runtime.protocol import InstallPlayer, PlayLease, ResetPlayer
+from league.see.reports.status.report import read_status
+from league.see.reports.verify import verify_run
 from league.store.snapshots import LocalSnapshotStore
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import GATE, ONE_PLAYER, events_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from league.reports.status.report import read_status
+from league.processes.reaper import descendants
 from league.run.budget import Limits
 from league.run.launch import train
-from league.runtime.reaper import descendants
+from league.see.reports.status.report import read_status
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, state_of, tiny, write_config
 
@@ -37,4 +37,4 @@ def test_a_run_outlives_games_that_fail_and_counts_them(how: str, workers: int, 
     assert "seed" in log and (how == "exit" or "RuntimeError: the ball rolled off" in log)
     assert f"{state.totals.aborted:,} games thrown away" in read_status(tmp_path / "run").text()
     running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())]
-    assert not any(b"envs.workers" in command for command in running)
+    assert not any(b"league.envs.workers" in command for command in running)

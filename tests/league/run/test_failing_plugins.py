@@ -49,7 +49,7 @@ def test_a_gate_that_fails_in_training_ends_the_run_with_a_sentence_and_saved_le
 
 
 BACKEND = """
-from agents.learner.step.backend import SingleBackend
+from league.agents.learner.step.backend import SingleBackend
 
 class Doubled(SingleBackend):
     def accumulate(self, microbatches, loss_weights):

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.calls import Call, Watch, going_on
-from envs.protocol import EnvConfig, EnvError
-from envs.registry import make
-from league.reports.env_check import check_environment
+from league.envs.calls import Call, Watch, going_on
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
+from league.hosts.inprocess import InProcessRuntime
+from league.processes.task_thread import TaskThread
 from league.run.daemon import SIGNAL
-from league.runtime.inprocess import InProcessRuntime
-from league.runtime.task_thread import TaskThread
-from tests.league.commands import wait_until
+from league.see.reports.env_check import check_environment
+from tests.league.cli import wait_until
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
 
 HANGING = "tests.league.bad_envs:breaking"
@@ -47,7 +47,7 @@ def test_a_call_that_hangs_in_process_is_given_up_after_its_deadline_and_learner
 def test_a_request_to_stop_ends_a_run_whose_env_hangs_with_its_learners_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.runtime.task_thread.WARN_AFTER_S", 1.0)
+    monkeypatch.setattr("league.processes.task_thread.WARN_AFTER_S", 1.0)
 
     def ask_to_stop() -> None:
         wait_until((tmp_path / "hangs").exists, "the hang")
@@ -168,8 +168,8 @@ def test_what_a_task_raises_comes_through() -> None:
 def test_check_env_says_what_hangs_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("league.runtime.task_thread.WARN_AFTER_S", 0.5)
-    monkeypatch.setattr("league.reports.env_check.CALL_DEADLINE_S", 1.5)
+    monkeypatch.setattr("league.processes.task_thread.WARN_AFTER_S", 0.5)
+    monkeypatch.setattr("league.see.reports.env_check.CALL_DEADLINE_S", 1.5)
     options = ["how=hang", "after=10", f"flag={tmp_path / 'hangs'}"]
     with pytest.raises(EnvError, match=r"has been in step for . s, which is given up\. Mend the env"):
         check_environment(HANGING, options)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typing
 
+from league.hosts.protocol import Report
 from league.run.host_reports import TAKERS
-from league.runtime.protocol import Report
 
 
 def test_every_kind_of_report_is_taken() -> None:

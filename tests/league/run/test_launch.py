@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.unroll import UnrollSpec
-from envs.protocol import ArraySpec
-from envs.registry import make
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.unroll import UnrollSpec
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.events import LeagueCreated, RunStarted
 from league.core.state.state import LeagueState
+from league.envs.protocol import ArraySpec
+from league.envs.registry import make
 from league.errors import ConfigError, LeagueError, RunExists
+from league.hosts.actors.actor_state_file import decode_actor_state
+from league.hosts.inprocess import InProcessRuntime
 from league.run.budget import Limits
 from league.run.host_setup import MAX_CHUNK_BATCHES, host_setup, make_runtime
 from league.run.launch import resume, train
-from league.runtime.actor_state_file import decode_actor_state
-from league.runtime.inprocess import InProcessRuntime
 from tests.league.tiny_runs import (
     ONE_PLAYER,
     checkpoints_of,
@@ -99,8 +99,8 @@ def test_a_run_is_not_started_twice(tmp_path: Path) -> None:
 CHANGING = """
 from pathlib import Path
 
-from envs.games.connect_four import ConnectFour
-from envs.games.tic_tac_toe import TicTacToe
+from league.envs.games.connect_four import ConnectFour
+from league.envs.games.tic_tac_toe import TicTacToe
 
 
 def make(num_envs):

@@ -8,10 +8,10 @@ import sys
 UPDATE = """
 import sys
 import torch
-import league.run.launch, league.run.daemon, league.operations.catalogue, league.runtime.on_ray.runtime
-from agents.learner.build import build_learner
-from agents.learner.step.optimizers import try_optimizer
-from agents.nets.network import build_network
+import league.run.launch, league.run.daemon, league.run.operations.catalogue, league.hosts.on_ray.runtime
+from league.agents.learner.build import build_learner
+from league.agents.learner.step.optimizers import try_optimizer
+from league.agents.nets.network import build_network
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, small_config, unrolls_of
 
 try_optimizer(small_config())

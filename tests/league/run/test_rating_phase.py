@@ -13,11 +13,11 @@ from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.commands import ChangeLeague, NothingToLease, RequestLease
 from league.core.state.events import ConfigChange, LeaseGranted
-from league.reports.status.report import read_status
+from league.hosts.protocol import HostLost, PlayLease, Task
 from league.run.budget import Limits, Spent
 from league.run.daemon import BUDGET
 from league.run.rating_phase import RatingAllowance, RatingPhase, rating_allowance
-from league.runtime.protocol import HostLost, PlayLease, Task
+from league.see.reports.status.report import read_status
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.run.fake_runtime import STEPS_PER_LEASE, Bench
 from tests.league.tiny_runs import tiny

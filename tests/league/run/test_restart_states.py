@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from envs.protocol import EnvError
 from league.config.run_config import RuntimeConfig
 from league.core.state.events import CheckpointSaved
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
-from league.exact.load_policy import load_policy
-from league.monitor.jsonl_sink import decode_row
-from league.monitor.names import ENV_STEPS, LOST_STEPS, TRAINED_STEPS
+from league.envs.protocol import EnvError
+from league.hosts.protocol import PlayLease, TakeCheckpoint, Task
+from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.checkpointing import RestartStates
-from league.runtime.protocol import PlayLease, TakeCheckpoint, Task
+from league.run.monitor.jsonl_sink import decode_row
+from league.run.monitor.names import ENV_STEPS, LOST_STEPS, TRAINED_STEPS
 from league.store.checkpoints import CheckpointStore
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER, events_of, go_on, start, state_of, tiny
@@ -112,7 +112,7 @@ def test_a_daemon_that_cannot_save_after_an_error_gives_up_in_time(tmp_path: Pat
 def test_trained_steps_never_run_backwards_in_the_metrics_though_a_kill_lost_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.0)
+    monkeypatch.setattr("league.run.monitor.observer.METRICS_EVERY_S", 0.0)
     plain = tiny(league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
     with monkeypatch.context() as patched:
         patched.setattr("league.run.session.Daemon.rescue", lambda self: None)

@@ -9,10 +9,10 @@ import pytest
 
 import league
 from league.core.state.events import SnapshotRetired
-from league.history.fork import fork_run
-from league.history.rewind import rewind_run
-from league.reports.ratings import read_ratings
-from league.reports.verify import verify_run
+from league.operate.history.fork import fork_run
+from league.operate.history.rewind import rewind_run
+from league.see.reports.ratings import read_ratings
+from league.see.reports.verify import verify_run
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
 

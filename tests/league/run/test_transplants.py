@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.restart_state import counters_in
+from league.agents.restart_state import counters_in
 from league.core.state.events import PlayerTransplanted
 from league.core.state.records import AssignmentOutcome, Lease
-from league.runtime.protocol import InstallPlayer, LearnerProgress, PlayLease, TakeCheckpoint, Task
+from league.hosts.protocol import InstallPlayer, LearnerProgress, PlayLease, TakeCheckpoint, Task
 from tests.league.run import fake_runtime
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import GATE, events_of

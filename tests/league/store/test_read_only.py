@@ -21,11 +21,11 @@ READS = """
 import sys
 from pathlib import Path
 import league
-from league.reports.ratings import read_ratings
-from league.reports.status.report import read_status
-from league.reports.verify import verify_run
-from league.reports.lineage import read_lineage
-from league.reports.payoff import read_payoff
+from league.see.reports.ratings import read_ratings
+from league.see.reports.status.report import read_status
+from league.see.reports.verify import verify_run
+from league.see.reports.lineage import read_lineage
+from league.see.reports.payoff import read_payoff
 run = Path(sys.argv[1])
 try:
     (run / "written").touch()
@@ -92,7 +92,7 @@ def test_events_that_only_a_write_ahead_log_holds_are_never_passed_over(made: Pa
         shutil.copytree(run, tmp_path / "copy")
     writer.close()
     (tmp_path / "copy" / "journal.db-shm").unlink()
-    status = "from league.cli import main; import sys; sys.argv = ['league', 'status', sys.argv[1]]; main()"
+    status = "from league.cli.main import main; import sys; sys.argv = ['league', 'status', sys.argv[1]]; main()"
     told = on_a_read_only_mount(tmp_path / "copy", sys.executable, "-c", status, str(tmp_path / "copy"))
     assert "Traceback" not in told
     assert "games" in told or "Copy the run folder to where it may be written" in " ".join(told.split()), told

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from league.control.door_file import DoorFile, write_door_file
 from league.core.state.commands import CreateLeague, StartRun
 from league.core.state.events import EVENTS
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.state import digest
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
-from league.monitor.jsonl_sink import JsonlSink, decode_row
-from league.monitor.spool import Spool, SpoolReader, segments
 from league.run.budget import ClockFile, Spent
+from league.run.control.door_file import DoorFile, write_door_file
+from league.run.monitor.jsonl_sink import JsonlSink, decode_row
+from league.run.monitor.spool import Spool, SpoolReader, segments
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state

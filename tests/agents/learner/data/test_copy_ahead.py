@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.build import build_learner
-from agents.learner.data import batch as batch_module
-from agents.learner.data.feeder import Feeder
-from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import Unrolls
+from league.agents.learner.build import build_learner
+from league.agents.learner.data import batch as batch_module
+from league.agents.learner.data.feeder import Feeder
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.unroll import Unrolls
 from tests.agents.learner.data.test_feeder import DEADLINE_S, UNROLLS, assert_same, decode, rows_of
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, small_config
 from tests.agents.pretend_gpu import pretended_gpu

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.build import build_learner
-from agents.learner.data import feeder as feeder_module
-from agents.learner.data.batch import batch_from
-from agents.learner.data.feeder import Feeder
-from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
-from agents.nets.network import build_network
-from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.learner.build import build_learner
+from league.agents.learner.data import feeder as feeder_module
+from league.agents.learner.data.batch import batch_from
+from league.agents.learner.data.feeder import Feeder
+from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from league.agents.nets.network import build_network
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.ring import UnrollRing
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, LSTM, seed=1)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.learner.data.feeder import Feeder
-from agents.unroll.builder import UnrollBuilder
-from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
-from agents.unroll.unroll_check import MAX_REWARD, check_unrolls
-from envs.protocol import ActionSpec, EnvSpec, multi_categorical
+from league.agents.learner.data.feeder import Feeder
+from league.agents.unroll.builder import UnrollBuilder
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll_check import MAX_REWARD, check_unrolls
+from league.envs.protocol import ActionSpec, EnvSpec, multi_categorical
 from tests.agents.learner.learner_cases import BOARD_GAME, COMMANDS, CONTROL, LSTM, network_of, small_config, unrolls_of
 
 DEADLINE_S = 20.0

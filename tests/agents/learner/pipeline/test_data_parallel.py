@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.build import build_learner
-from agents.learner.data.batch import Batch
-from agents.learner.errors import StageHungError
-from agents.learner.learner import Learner
-from agents.learner.pipeline.data_parallel import DataParallelBackend
-from agents.learner.step.backend import Placement, SingleBackend
-from agents.nets.config import NetworkConfig
-from agents.nets.network import Network
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.build import build_learner
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.errors import StageHungError
+from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline.data_parallel import DataParallelBackend
+from league.agents.learner.step.backend import Placement, SingleBackend
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,

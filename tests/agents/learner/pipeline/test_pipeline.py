@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.loss_stats import sums_of
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.build import build_learner
-from agents.learner.errors import GradientCheckError, StageHungError
-from agents.learner.gradient_check import compare
-from agents.learner.pipeline.partition import balance, plan_pipeline
-from agents.learner.pipeline.schedules import Task, ideal_bubble, makespan, tasks_of
-from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
-from agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend
-from agents.learner.step.backend import Placement, SingleBackend
-from agents.weights import layout_of
+from league.agents.learner.algorithms.loss_stats import sums_of
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.build import build_learner
+from league.agents.learner.errors import GradientCheckError, StageHungError
+from league.agents.learner.gradient_check import compare
+from league.agents.learner.pipeline.partition import balance, plan_pipeline
+from league.agents.learner.pipeline.schedules import Task, ideal_bubble, makespan, tasks_of
+from league.agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
+from league.agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend
+from league.agents.learner.step.backend import Placement, SingleBackend
+from league.agents.weights import layout_of
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.vtrace import VTraceObjective
-from agents.learner.build import build_learner
-from agents.learner.data.batch import Batch
-from agents.learner.learner import Learner
-from agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend, _Parcel
-from agents.unroll.unroll import FIELDS
+from league.agents.learner.algorithms.vtrace import VTraceObjective
+from league.agents.learner.build import build_learner
+from league.agents.learner.data.batch import Batch
+from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend, _Parcel
+from league.agents.unroll.unroll import FIELDS
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, network_of, small_config, unrolls_of
 
 PIPE = {"backend": "threaded_pipeline", "stages": 2, "microbatches": 4}

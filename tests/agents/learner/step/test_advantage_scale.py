@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import LossWeights
-from agents.learner.build import build_learner
-from agents.learner.learner import Learner
-from agents.learner.step.advantage_scale import MAX_DEVIATION, MIN_SCALE, AdvantageScale
-from agents.learner.step.updater import LocalUpdater, UpdateInputs
-from agents.losses.policy import normalise_advantages
-from agents.nets.config import NetworkConfig
+from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.build import build_learner
+from league.agents.learner.learner import Learner
+from league.agents.learner.step.advantage_scale import MAX_DEVIATION, MIN_SCALE, AdvantageScale
+from league.agents.learner.step.updater import LocalUpdater, UpdateInputs
+from league.agents.losses.policy import normalise_advantages
+from league.agents.nets.config import NetworkConfig
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, network_of, small_config, unrolls_of
 
 

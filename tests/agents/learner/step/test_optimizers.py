@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.learner.algorithms.registry import OPTIMIZERS
-from agents.learner.config import LearnerConfig
-from agents.learner.step.optimizer import FlatOptimizer
-from agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
-from agents.learner.step.optimizers import try_optimizer
-from agents.restart_state import is_vector
-from agents.weights import Layout
-from envs.plugin_options import OptionsError
+from league.agents.learner.algorithms.registry import OPTIMIZERS
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.step.optimizer import FlatOptimizer
+from league.agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
+from league.agents.learner.step.optimizers import try_optimizer
+from league.agents.restart_state import is_vector
+from league.agents.weights import Layout
+from league.envs.plugin_options import OptionsError
 
 LION = f"{Path(__file__).parents[4] / 'docs' / 'examples' / 'lion.py'}:build"
 ENTRIES = [*OPTIMIZERS, LION]

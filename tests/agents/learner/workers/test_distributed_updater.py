@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.build import build_learner, build_updater
-from agents.learner.errors import GradientCheckError, StageHungError
-from agents.learner.learner import Learner
-from agents.learner.workers.worker import NetworkPlan, Save, WorkerSetup
-from agents.learner.workers.worker_group import ProcessWorkerGroup
-from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
-from envs.protocol import EnvSpec
-from envs.workers import child_endings
+from league.agents.learner.build import build_learner, build_updater
+from league.agents.learner.errors import GradientCheckError, StageHungError
+from league.agents.learner.learner import Learner
+from league.agents.learner.workers.worker import NetworkPlan, Save, WorkerSetup
+from league.agents.learner.workers.worker_group import ProcessWorkerGroup
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
+from league.envs.protocol import EnvSpec
+from league.envs.workers import child_endings
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COMMANDS,
@@ -119,7 +119,7 @@ def test_worker_ends_with_its_parent_whatever_it_is_doing() -> None:
     command = [
         sys.executable,
         "-m",
-        "agents.learner.workers.worker_process",
+        "league.agents.learner.workers.worker_process",
         str(theirs.fileno()),
         str(watched.fileno()),
     ]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.appo import TARGET_LOG_PROBS
-from agents.learner.algorithms.loss_stats import sums_of
-from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.build import local_updater
-from agents.learner.step.updater import UpdateInputs
-from agents.losses.action_groups import grouped_vtrace
-from agents.losses.returns import upgo
+from league.agents.learner.algorithms.appo import TARGET_LOG_PROBS
+from league.agents.learner.algorithms.loss_stats import sums_of
+from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.build import local_updater
+from league.agents.learner.step.updater import UpdateInputs
+from league.agents.losses.action_groups import grouped_vtrace
+from league.agents.losses.returns import upgo
 from tests.agents.learner.learner_cases import (
     COEFFICIENTS,
     COMMANDS,
@@ -122,7 +122,7 @@ def test_appo_clips_each_group_by_itself_around_the_target_network(monkeypatch: 
         seen["returns"] = grouped_vtrace(log_rhos, *given, **named)
         return seen["returns"]
 
-    monkeypatch.setattr("agents.learner.algorithms.loss_inputs.grouped_vtrace", spy)
+    monkeypatch.setattr("league.agents.learner.algorithms.loss_inputs.grouped_vtrace", spy)
     settings = small_config(algorithm="appo", action_groups=GROUPS)
     objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.target))
     fixed = case.batch.with_precomputed(of_slow.target_precomputed(case.batch, target=case.answers(case.target)))

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.cores.clock import MAX_PARTS, ClockConfig, ClockCore, build_clock
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.cores.clock import MAX_PARTS, ClockConfig, ClockCore, build_clock
 
 ROWS, STEPS, FEATURES = 3, 12, 6
 

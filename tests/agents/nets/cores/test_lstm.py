@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from agents.nets.cores.lstm import LSTMCore
+from league.agents.nets.cores.lstm import LSTMCore
 
 
 @pytest.mark.parametrize("resets", [None, torch.zeros(1, 4, dtype=torch.bool)])

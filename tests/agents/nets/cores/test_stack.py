@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.config import NetworkConfig
-from agents.nets.cores.stack import StackConfig, StackCore, build_stack
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.cores.stack import StackConfig, StackCore, build_stack
 
 ROWS, LENGTH, FEATURES = 4, 12, 3
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.blocks import Core
-from agents.nets.config import NetworkConfig
-from agents.nets.cores.transformer import build_transformer
+from league.agents.nets.blocks import Core
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.cores.transformer import build_transformer
 
 ROWS, STEPS, FEATURES, SIZE = 3, 12, 6, 8
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.kernels import dense as dense_module
-from agents.nets.kernels.dense import Dense, product
-from agents.nets.kernels.lstm_scan import lstm_scan
+from league.agents.nets.kernels import dense as dense_module
+from league.agents.nets.kernels.dense import Dense, product
+from league.agents.nets.kernels.lstm_scan import lstm_scan
 
 ROWS = 1024
 

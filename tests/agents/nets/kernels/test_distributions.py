@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from agents.nets.kernels.distributions import (
+from league.agents.nets.kernels.distributions import (
     categorical_entropy,
     categorical_log_prob,
     gaussian_entropy,

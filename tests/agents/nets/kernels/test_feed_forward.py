@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.attention import FeedForward
-from agents.nets.kernels import feed_forward
+from league.agents.nets.attention import FeedForward
+from league.agents.nets.kernels import feed_forward
 
 ROWS, WIDTH, HIDDEN = 6, 3, 12
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-import agents.nets.cores.lstm
-from agents.nets.cores.lstm import LSTMCore
-from agents.nets.kernels.lstm_stretches import stretches_of
+import league.agents.nets.cores.lstm
+from league.agents.nets.cores.lstm import LSTMCore
+from league.agents.nets.kernels.lstm_stretches import stretches_of
 
 RESETS = {
     "some": lambda: torch.rand(5, 9, generator=torch.Generator().manual_seed(3)) < 0.3,
@@ -37,7 +37,7 @@ def test_packed_stretches_equal_the_loop_over_all_steps(kind: str, num_layers: i
     core = LSTMCore(6, 4, num_layers, torch.Generator().manual_seed(1))
     expected = results(core, RESETS[kind]())
     packed = []
-    monkeypatch.setattr(agents.nets.cores.lstm, "runs_packed", lambda features: packed.append(features) or True)
+    monkeypatch.setattr(league.agents.nets.cores.lstm, "runs_packed", lambda features: packed.append(features) or True)
     found = results(core, RESETS[kind]())
     assert len(packed) == 1
     for mine, theirs in zip(found, expected, strict=True):
@@ -55,7 +55,7 @@ def test_stretches_hold_every_step_once_and_continue_where_no_reset_is() -> None
 
 
 def test_packed_stretches_ask_the_lstm_once_whatever_the_resets(monkeypatch) -> None:
-    monkeypatch.setattr(agents.nets.cores.lstm, "runs_packed", lambda _: True)
+    monkeypatch.setattr(league.agents.nets.cores.lstm, "runs_packed", lambda _: True)
     core, calls = LSTMCore(6, 4, 3, torch.Generator().manual_seed(1)), []
     core.lstm.register_forward_hook(lambda *_: calls.append(1))
     results(core, RESETS["some"]())

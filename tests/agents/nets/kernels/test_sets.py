@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.attention import Attention
-from agents.nets.kernels import sets
+from league.agents.nets.attention import Attention
+from league.agents.nets.kernels import sets
 
 ROWS, PLACES, HEADS, WIDTH = 4, 5, 2, 8
 

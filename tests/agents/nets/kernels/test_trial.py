@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.nets.kernels import feed_forward, gpu, sets, trial
+from league.agents.nets.kernels import feed_forward, gpu, sets, trial
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 HOPPER = 228 << 10

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from envs.facts.game_facts import GameCosts, GameFacts, Spread
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from league.config.auto.draft import Draft
 from league.config.auto.resolve import settle
 from league.config.auto.situation import Situation
 from league.config.loading import config_of
 from league.config.run_config import BudgetConfig, RunConfig
+from league.envs.facts.game_facts import GameCosts, GameFacts, Spread
+from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 BUDGETS = {
     "minute": BudgetConfig(core_seconds=60.0),

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from envs.protocol import EnvError
 from league.config.auto.resolve import resolve
 from league.config.commented import chosen_in, dump_commented, reasons_in
 from league.config.loading import load_config, parse_config
 from league.config.run_config import BudgetConfig, config_plain, paths_that_differ
+from league.envs.protocol import EnvError
 from league.errors import ConfigError
 from league.run.budget import Limits
 from league.run.launch import train
-from tests.league.commands import ROOT, league
+from tests.league.cli import ROOT, league
 from tests.league.tiny_runs import checkpoints_of, history_of, start, tiny
 
 EXACT = ("budget.env_steps=3000", "runtime.kind=inprocess", "learner.precision=float32")

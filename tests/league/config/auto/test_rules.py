@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agents.learner.config import LearnerConfig
-from envs.facts.game_facts import GameCosts, GameFacts, Spread
-from envs.protocol import ActionSpec, SeatGroup
+from league.agents.learner.config import LearnerConfig
 from league.config.auto.situation import NetworkCosts, Situation, power_of_two
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import GameCosts, GameFacts, Spread
+from league.envs.protocol import ActionSpec, SeatGroup
 from tests.league.config.auto.situations import (
     BUDGETS,
     FAST,

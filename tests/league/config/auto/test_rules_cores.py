@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from envs.facts.game_facts import GameFacts
 from league.config.auto.situation import NetworkCosts
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import GameFacts
 from tests.league.config.auto.situations import FAST, SLOW, board_game, one_seat, settled
 
 HOUR = BudgetConfig(seconds=3600.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from envs.facts.game_facts import FieldRange, Spread
-from envs.facts.number_sizes import NumberSize
-from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import FieldRange, Spread
+from league.envs.facts.number_sizes import NumberSize
+from league.envs.protocol import SEAT_GROUP, ArraySpec
 from tests.league.config.auto.situations import (
     BUDGETS,
     board_game,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from envs.facts.game_facts import GameCosts, GameFacts
 from league.config.auto.measure import network_costs
 from league.config.auto.situation import SPENT_OF_MEASURED, SPENT_OF_NOMINAL, Situation
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import GameCosts, GameFacts
 from tests.league.config.auto.situations import BUDGETS, board_game, one_seat, one_shot, settled, spec
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from envs.facts.game_facts import ENOUGH_EPISODES
-from envs.protocol import EnvConfig
-from envs.registry import spec_of
 from league.config.auto.resolve import resolve
 from league.config.auto.teams import chosen_policies, chosen_teams
 from league.config.run_config import BudgetConfig
+from league.envs.facts.game_facts import ENOUGH_EPISODES
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
 from tests.envs.oracles.raw_roles import RawRoles
 from tests.league.config.auto.situations import board_game
 

@@ -9,7 +9,6 @@ import numpy as np
 import pydantic
 import pytest
 
-from envs.plugins import admit
 from league.core.gates.gates import ThresholdGate
 from league.core.gates.posterior_gate import PosteriorGate
 from league.core.lifecycle import apply_created, create_league
@@ -26,6 +25,7 @@ from league.core.state.league_config import (
 from league.core.state.registry import GATES, MATCHMAKERS, ComponentOptionsError, dotted, load
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import decode, encode
+from league.envs.plugins import admit
 
 
 @pytest.mark.parametrize(

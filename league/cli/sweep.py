@@ -1,0 +1,72 @@
+"""The command `league sweep`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.cli.options import Json, Overrides, names_in
+from league.errors import LeagueError
+
+OBJECTIVES = ("yardsticks", "exploiter", "exact")
+
+
+def add_sweep(app: typer.Typer) -> None:
+    """Adds the command to the `league` command."""
+    app.command("sweep")(sweep)
+
+
+def sweep(
+    source: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="YAML configuration, or the id of a game.", show_default=False)
+    ],
+    space: Annotated[
+        Path, typer.Option(help="YAML of dotted keys, each with low, high and log, or choices.", show_default=False)
+    ],
+    core_seconds: Annotated[
+        float, typer.Option("--core-seconds", min=1.0, help="Budget of each trial.", show_default=False)
+    ],
+    trials: Annotated[int, typer.Option(min=1, help="Trials in all, earlier ones in the folder included.")] = 20,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Trials at a time.")] = 1,
+    objective: Annotated[str, typer.Option(help="yardsticks, exploiter or exact (minus NashConv).")] = "yardsticks",
+    rungs: Annotated[
+        int,
+        typer.Option(min=1, max=8, help="Measurements of a trial; at each but the last the weaker end (ASHA)."),
+    ] = 1,
+    reduction: Annotated[int, typer.Option(min=2, help="Of so many trials one passes a rung.")] = 3,
+    bots: Annotated[str, typer.Option(help="Yardsticks, comma-separated.")] = "random,tactical,mcts:25",
+    games: Annotated[int, typer.Option(min=2, help="Games of each match.")] = 200,
+    exploiter_core_seconds: Annotated[float, typer.Option(min=1.0, help="Budget of each exploiter.")] = 10.0,
+    folder: Annotated[Path, typer.Option("--dir", help="Folder of the sweep; one that is there is continued.")] = Path(
+        "sweeps/sweep"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Of draws and games.")] = 0,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Train runs with different settings and equal budgets and report the strongest; repeat the command to continue."""
+    if objective not in OBJECTIVES:
+        raise LeagueError(f"--objective {objective}: give {', '.join(OBJECTIVES)}.")
+    from league.lab.sweep.plan import Objective, SweepPlan
+    from league.lab.sweep.process_runner import ProcessRunner
+    from league.lab.sweep.sweep import open_sweep
+
+    measured = Objective(objective, names_in(bots), games, exploiter_core_seconds)  # type: ignore[arg-type]  # checked above
+    path = Path(source)
+    plan = SweepPlan(
+        source=str(path.absolute()) if path.is_file() else source,
+        space=space.read_text(encoding="utf-8"),
+        core_seconds=core_seconds,
+        overrides=tuple(overrides or []),
+        objective=measured,
+        rungs=rungs,
+        reduction=reduction,
+        seed=seed,
+    )
+    say = (lambda sentence: None) if as_json else typer.echo
+    report = open_sweep(folder, plan, space, runner=ProcessRunner(folder / "logs"), say=say).run(
+        num_trials=trials, jobs=jobs
+    )
+    typer.echo(report.to_json() if as_json else report.text())

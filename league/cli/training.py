@@ -1,0 +1,78 @@
+"""The commands `league train` and `league resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from league.cli.options import (
+    CoreSeconds,
+    EnvSteps,
+    For,
+    NoEval,
+    Overrides,
+    RunArgument,
+    Trust,
+    games_line,
+    limits_of,
+)
+
+if TYPE_CHECKING:
+    from league.run.session import Ended
+
+
+def add_training(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    app.command("train")(train)
+    app.command("resume")(resume)
+
+
+def train(
+    source: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="YAML configuration, or the id of a game.", show_default=False)
+    ],
+    overrides: Overrides = None,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
+    trust: Trust = False,
+) -> None:
+    """Start a run. What the configuration leaves open is fitted to game and budget; a limit is the budget where it
+    has none, else it only says when this command stops."""
+    limits = limits_of(for_time, env_steps, core_seconds)
+    from league.run import launch
+
+    ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
+    _show_end(ended, evaluates=not no_eval)
+
+
+def resume(
+    run: RunArgument,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
+    overrides: Overrides = None,
+    restore_config: Annotated[
+        bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
+    ] = False,
+    trust: Trust = False,
+) -> None:
+    """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
+    limits = limits_of(for_time, env_steps, core_seconds)
+    from league.run import launch
+
+    ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
+    _show_end(ended, evaluates=not no_eval)
+
+
+def _show_end(ended: Ended, *, evaluates: bool) -> None:
+    """The league table, the score against bots, and what to do next."""
+    from league.see.reports.run_summary import evaluation_limit_s, show_end
+
+    limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
+    show_end(ended.folder.path, ended.reason, spent=ended.spent, limit_s=limit_s, games_line=games_line)

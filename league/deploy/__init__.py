@@ -1,0 +1,1 @@
+"""Policies outside of a run: exported packages and policy servers."""

@@ -1,0 +1,252 @@
+"""Exports a policy of a run, or a lone snapshot, as a package: a folder that needs nothing of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import torch
+
+from league.agents.nets.network import Network
+from league.deploy.export.graphs import make_graphs
+from league.deploy.export.inputs import random_inputs
+from league.deploy.export.interface import core_state_of, outputs_of, preprocessing_of
+from league.deploy.export.model_card import model_card
+from league.deploy.export.strength import Strength, strength_of
+from league.envs.protocol import EnvSpec
+from league.errors import LeagueError
+from league.judge.matches.report import EvalReport, Progress, evaluate_run
+from league.policies.auto_export import AUTO
+from league.policies.exact.exports import open_to_play
+from league.policies.frozen import MANIFEST_FILE, FrozenCopy
+from league.policies.loaded_policy import LoadedPolicy
+from league.policies.loading import OpenRun, build_policy, frozen_copies, open_frozen
+from league.policies.package import (
+    CARD_FILE,
+    FORMAT,
+    SCHEMA_VERSION,
+    SUMS_FILE,
+    FileFacts,
+    Game,
+    Graph,
+    Member,
+    PackageManifest,
+    digest_of,
+    facts_of,
+    is_frozen_folder,
+    sums_text,
+)
+from league.policies.select import Selection
+from league.policies.trust import trust_folder
+from league.store.storage import Storage, temporary_path
+from league.version import __version__
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A package that was written. path: its folder. manifest: what it says."""
+
+    path: Path
+    manifest: PackageManifest
+
+    def text(self) -> str:
+        """For people."""
+        count = len(self.manifest.members)
+        what = f"a mixture of {count} policies" if self.manifest.is_drawn else self.manifest.members[0].name
+        size = sum(facts.bytes for facts in self.manifest.files.values())
+        lines = [
+            f"{self.path}: {what} of {self.manifest.game.id}, {len(self.manifest.files) + 2} files, {size:,} bytes"
+        ]
+        lines += [
+            f"  {graph.file}: within {graph.parity.max_difference:.2g} of the network" for graph in self.manifest.graphs
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The policies to export.
+
+    Fields:
+      run: where they come from. copies: with their weights. selection: None for a lone snapshot or a package.
+      name, reason: why these. is_drawn: whether they are a mixture.
+    """
+
+    run: OpenRun
+    copies: tuple[FrozenCopy, ...]
+    selection: Selection | None
+    name: str
+    reason: str
+    is_drawn: bool
+
+
+def export_policy(
+    source: Path,
+    target: Path,
+    *,
+    player: str = AUTO,
+    graphs: Sequence[str] = (),
+    games: int = 0,
+    bots: Sequence[str] = (),
+    seed: int = 0,
+    limit_s: float = 60.0,
+    trust: bool = False,
+    storage: Storage | None = None,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write the package of a policy; it is there whole or not at all.
+
+    Args:
+      source: run folder (also of a live run), folder of a snapshot, or a package.
+      target: folder to make; it must not exist.
+      player: name as in `load_policy`.
+      graphs: kinds of graphs to write beside the weights, see `league.deploy.export.graphs`.
+      games: against each bot, for the card; 0 plays none. bots: names as in `make_bot`. seed: of these games.
+      limit_s: longest time for these games.
+      trust: whether to load code that the source names, regardless of its author.
+    Raises:
+      LeagueError: no such policy, a damaged file, the target exists, or a graph differs from its network.
+      EnvError: the game cannot be made here.
+    """
+    if target.exists():
+        raise LeagueError(f"{target} is there already: choose another folder, or remove it first.")
+    if trust:
+        trust_folder(source)
+    chosen = choose_export(source, player)
+    policies = _policies(chosen)
+    played = _games(source, chosen, games=games, bots=bots, seed=seed, limit_s=limit_s, progress=progress)
+    strength = strength_of(
+        chosen.run.state,
+        chosen.selection,
+        members=[copy.name for copy in chosen.copies],
+        trained_steps=max(copy.manifest.trained_steps for copy in chosen.copies),
+        exact=chosen.run.exact,
+        played=played,
+        is_competitive=chosen.run.spec.num_teams > 1,
+    )
+    files = {name: copy.weights for name, copy in zip(weight_files(len(policies)), chosen.copies, strict=True)}
+    made = _graphs(chosen, policies, graphs)
+    files |= {graph.file: payload for graph, payload in made}
+    manifest = _manifest(chosen, policies, strength, files, tuple(graph for graph, _ in made))
+    _write(target, manifest, strength, files, storage=storage or Storage())
+    return Exported(target, manifest)
+
+
+def choose_export(source: Path, player: str) -> Chosen:
+    """The policies that a name stands for in a run, a snapshot's folder or a package. Raises as `export_policy`."""
+    if is_frozen_folder(source):
+        run, frozen = open_frozen(source)
+        frozen.require(player)
+        return Chosen(run, frozen.copies, None, frozen.name, "all that its folder held", frozen.is_drawn)
+    run = open_to_play(source, [player])
+    selection = run.choose(player)
+    copies = frozen_copies(run, selection)
+    return Chosen(run, copies, selection, player, selection.reason, selection.is_drawn)
+
+
+def weight_files(members: int) -> tuple[str, ...]:
+    """Names of the files of weights."""
+    if members == 1:
+        return ("model.safetensors",)
+    return tuple(f"model-{number}.safetensors" for number in range(members))
+
+
+def _policies(chosen: Chosen) -> tuple[LoadedPolicy, ...]:
+    """Every member as it will be read again, so that nothing is exported that cannot be imported."""
+    return tuple(
+        build_policy(copy.name, copy.weights, copy.manifest, chosen.run.spec, source=chosen.run.path)
+        for copy in chosen.copies
+    )
+
+
+def _graphs(chosen: Chosen, policies: Sequence[LoadedPolicy], kinds: Sequence[str]) -> list[tuple[Graph, bytes]]:
+    """Every member as a graph of every kind, with its file's content."""
+    made: list[tuple[Graph, bytes]] = []
+    for policy, file in zip(policies, weight_files(len(policies)), strict=True):
+        if kinds:
+            made += make_graphs(kinds, policy.network, chosen.run.spec, member=policy.name, stem=Path(file).stem)
+    return made
+
+
+def _games(
+    source: Path,
+    chosen: Chosen,
+    *,
+    games: int,
+    bots: Sequence[str],
+    seed: int,
+    limit_s: float,
+    progress: Progress | None,
+) -> EvalReport | None:
+    """Matches against bots, or games alone where nobody is an opponent; None where none are asked for."""
+    if not games or not bots:
+        return None
+    return evaluate_run(
+        source, players=(chosen.name,), bots=bots, games=games, seed=seed, limit_s=limit_s, progress=progress
+    )
+
+
+def _manifest(
+    chosen: Chosen,
+    policies: Sequence[LoadedPolicy],
+    strength: Strength,
+    files: dict[str, bytes],
+    graphs: tuple[Graph, ...],
+) -> PackageManifest:
+    spec, network = chosen.run.spec, policies[0].network
+    names = weight_files(len(policies))
+    members = tuple(
+        Member(copy.name, copy.weight, name, copy.manifest) for copy, name in zip(chosen.copies, names, strict=True)
+    )
+    manifest = PackageManifest(
+        format=FORMAT,
+        schema_version=SCHEMA_VERSION,
+        league_version=__version__,
+        name=chosen.name,
+        run=chosen.run.path.name if chosen.selection is not None else "",
+        reason=chosen.reason,
+        is_drawn=chosen.is_drawn,
+        game=Game(chosen.run.env.id, dict(chosen.run.env.kwargs), facts_of(spec)),
+        members=members,
+        preprocessing=preprocessing_of(network, spec),
+        core_state=core_state_of(network),
+        outputs=outputs_of(network, _num_dist_params(network, spec)),
+        graphs=graphs,
+        strength=strength.plain(),
+        files={name: digest_of(payload) for name, payload in files.items()},
+    )
+    card = model_card(manifest, strength).encode()
+    return msgspec.structs.replace(manifest, files={**manifest.files, CARD_FILE: digest_of(card)})
+
+
+@torch.inference_mode()
+def _num_dist_params(network: Network, spec: EnvSpec) -> int:
+    ((obs, mask),) = random_inputs(spec, rows=1, steps=1, seed=0)
+    return int(network.step(obs, action_mask=mask).logits.shape[-1])
+
+
+def _write(
+    target: Path, manifest: PackageManifest, strength: Strength, files: dict[str, bytes], *, storage: Storage
+) -> None:
+    """All files into a temporary folder, durably, which then takes its name."""
+    payload = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    without_card = msgspec.structs.replace(
+        manifest, files={name: facts for name, facts in manifest.files.items() if name != CARD_FILE}
+    )
+    texts = {CARD_FILE: model_card(without_card, strength).encode(), MANIFEST_FILE: payload}
+    digests: dict[str, FileFacts] = {**manifest.files, MANIFEST_FILE: digest_of(payload)}
+    texts[SUMS_FILE] = sums_text({name: facts.sha256 for name, facts in digests.items()}).encode()
+    final = target.absolute()
+    temporary = temporary_path(final)
+    storage.make_folder(final.parent)
+    storage.remove_folder(temporary)
+    storage.make_folder(temporary)
+    try:
+        for name, content in {**files, **texts}.items():
+            storage.atomic_write_bytes(temporary / name, content)
+        storage.publish_folder(temporary, final)
+    except LeagueError:
+        storage.remove_folder(temporary)
+        raise

@@ -1,0 +1,303 @@
+"""An actor host: leases in, outcome totals out, unrolls to the learner on the way. Knows nothing of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from league.agents.acting.arena import Arena
+from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
+from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
+from league.agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.split_arena import SplitArena
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network, build_network
+from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.weights import Weights
+from league.core.state.commands import FinishLease
+from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
+from league.envs.bots import make_bot
+from league.envs.failures import GameFailure
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
+from league.envs.registry import make, spec_of
+from league.hosts.protocol import Arrays, HostSetup, HostState
+
+logger = logging.getLogger(__name__)
+
+RATING_ARENA = ""
+"""Key of the arena in which rating matches are played; a player's arena has the player's id."""
+
+MAX_FROZEN = 64
+"""Frozen networks kept ready; older ones are built again when a lease names them."""
+
+
+Connect = Callable[[EnvSpec, Network, int], InferenceClient]
+"""Makes the way to an inference host, given the most rows of a request."""
+
+
+class LearnerClient(Protocol):
+    """An actor host's way to the learners."""
+
+    def push(self, player: str, chunk: bytes) -> Weights | None:
+        """Send a chunk; returns the newest weights of the player if any came since the last call."""
+        ...
+
+    def weights(self, player: str) -> Weights:
+        """The newest weights of a player."""
+        ...
+
+
+class ActorHost:
+    """Plays leases.
+
+    Args:
+      setup: what to build.
+      name: of this host; with the run's seed it seeds the games.
+      dtype: compute type of the forward passes.
+      connect: makes the way to the inference host; None for policies that act here.
+    """
+
+    def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype, connect: Connect | None = None) -> None:
+        self._setup = setup
+        self._name = name
+        self._dtype = dtype
+        self._spec = spec_of(setup.env)
+        self._network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._imported_networks = {
+            name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
+        }
+        rows = setup.num_envs * self._spec.num_seats
+        self._inference = None if connect is None else connect(self._spec, self._network, rows)
+        self._codec = Lz4Codec()
+        self._arenas: dict[str, Arena | SplitArena] = {}
+        self._generations: dict[str, int] = {}
+        self._pending: dict[str, list[Unrolls]] = {}
+        self._core_tables: dict[tuple[str, int], int] = {}
+        self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
+        self._frozen: dict[str, Policy] = {}
+
+    def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
+        """Build the networks of policies from outside that joined late, by policy id; known ones are passed over."""
+        for name, network in networks.items():
+            if name not in self._imported_networks:
+                self._imported_networks[name] = build_network(self._spec, network, seed=0)
+
+    def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
+        """Step the games of the lease's arena under its assignments.
+
+        Args:
+          lease: what to do.
+          frozen: weights of the snapshots that the lease names and this host does not hold.
+          learners: where unrolls go and live weights come from.
+        Raises:
+          EnvError: from the env.
+          InferenceLost: the inference host was lost, and with it every game in flight.
+        """
+        try:
+            return self._play(lease, frozen, learners)
+        except InferenceLost:
+            self.close()
+            raise
+
+    def _play(self, lease: Lease, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
+        for begun in self._arenas.values():  # a lease that failed may have left it waiting
+            begun.settle()
+        policies = self._policies(lease.assignments, frozen, learners)
+        key = lease.home if lease.home is not None else RATING_ARENA
+        self._forget_before(key, lease.generation)
+        arena = self._arena(key)
+        for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
+            assert lease.home is not None, "a rating match recorded something"
+            for chunk in self._chunks(lease.home, unrolls):
+                self._adopt(lease.home, learners.push(lease.home, chunk))
+        outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
+        return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
+
+    def take_failures(self) -> tuple[GameFailure, ...]:
+        """The failures of single games since the last call; each is in the log, with its traceback."""
+        failures = tuple(failure for arena in self._arenas.values() for failure in arena.take_failures())
+        for failure in failures:
+            logger.info("%s\n%s", failure.text(), failure.traceback)
+        return failures
+
+    def missing(self, assignments: tuple[Assignment, ...]) -> list[str]:
+        """Snapshots that these assignments name and whose weights this host does not hold."""
+        names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
+        return [name for name in names if not is_bot(name) and name not in self._frozen and name not in self._live]
+
+    def save(self) -> HostState | None:
+        """Everything that this host holds between two leases; None where an env, or one in parts, cannot be saved."""
+        arrays: Arrays = {}
+        assignments: dict[str, tuple[Assignment, ...]] = {}
+        for key, arena in self._arenas.items():
+            if isinstance(arena, SplitArena):
+                return None
+            saved = arena.save()
+            if saved is None:
+                return None
+            arrays.update({f"{key}/{name}": array for name, array in saved.items()})
+            assignments[key] = tuple(
+                Assignment(row.policies, row.records, row.probability) for row in arena.saved_assignments()
+            )
+            pending = self._pending.get(key)
+            if pending:
+                chunk = self._encoded(key, concatenate(pending))
+                arrays[f"{key}/pending"] = np.frombuffer(chunk, np.uint8).copy()
+        return HostState(arrays, assignments, dict(self._generations))
+
+    def load(self, state: HostState, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> None:
+        """Continue from a saved state."""
+        self._generations = dict(state.generations)
+        for key, assignments in state.assignments.items():
+            policies = self._policies(assignments, frozen, learners)
+            prefix = f"{key}/"
+            arrays = {n.removeprefix(prefix): a for n, a in state.arrays.items() if n.startswith(prefix)}
+            pending = arrays.pop("pending", None)
+            arena = self._arena(key)
+            assert isinstance(arena, Arena), "the state of one arena for one in parts"
+            arena.load(arrays, assignments, policies)
+            if pending is not None:
+                self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
+
+    def close(self) -> None:
+        """Close every env; may be called twice."""
+        for arena in self._arenas.values():
+            arena.close()
+        self._arenas.clear()
+
+    def _forget_before(self, key: str, generation: int) -> None:
+        """Throw away the games of a player's weights before a reset: their results say nothing about the new ones."""
+        if self._generations.get(key, 0) != generation:
+            self._generations[key] = generation
+            self._pending.pop(key, None)
+            if key in self._arenas:  # the games themselves stay: some are dear to make
+                self._arenas[key] = self._new_arena(key, self._arenas[key].release())
+
+    def _arena(self, key: str) -> Arena | SplitArena:
+        if key not in self._arenas:
+            with contextlib.ExitStack() as made:
+                envs = [made.enter_context(contextlib.closing(make(config, num_envs=n))) for config, n in self._parts()]
+                self._arenas[key] = self._new_arena(key, envs)
+                made.pop_all()  # the arena closes them from here on
+        return self._arenas[key]
+
+    def _parts(self) -> Iterator[tuple[EnvConfig, int]]:
+        """The env's settings and the games of each part; child processes are divided too, at least one for each."""
+        setup, splits = self._setup, self._setup.num_splits
+        for part in range(splits):
+            config, workers = setup.env, setup.env.workers
+            if splits > 1 and isinstance(workers, int) and workers:
+                config = replace(config, workers=max(_share(workers, part, splits), 1))
+            yield config, _share(setup.num_envs, part, splits)
+
+    def _new_arena(self, key: str, envs: Sequence[BatchedEnv]) -> Arena | SplitArena:
+        counter = OutcomeCounter(self._spec.teams)
+        parts = [self._new_part(key, part, env, counter) for part, env in enumerate(envs)]
+        return parts[0] if len(parts) == 1 else SplitArena(parts)
+
+    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
+        place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
+        return Arena(
+            env,
+            UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
+            max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
+            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            seed=zlib.crc32(place.encode()),
+            core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
+            counter=counter,
+        )
+
+    def _policies(
+        self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
+    ) -> dict[str, Policy]:
+        names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
+        # first what is held: else one of them could make room for another
+        held = {name: self._frozen_policy(name, frozen) for name in names if name in self._frozen}
+        return {name: held[name] if name in held else self._policy(name, frozen, learners) for name in names}
+
+    def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> Policy:
+        if name in frozen or name in self._frozen or is_bot(name):
+            return self._frozen_policy(name, frozen)
+        if name not in self._live:
+            self._live[name] = self._network_policy(name)
+        self._live[name].adopt(learners.weights(name))
+        return self._live[name]
+
+    def _frozen_policy(self, name: str, frozen: Mapping[str, Weights]) -> Policy:
+        if name not in self._frozen:
+            while len(self._frozen) >= MAX_FROZEN:
+                del self._frozen[next(iter(self._frozen))]
+            self._frozen[name] = self._build_frozen(name, frozen)
+        self._frozen[name] = self._frozen.pop(name)
+        return self._frozen[name]
+
+    def _build_frozen(self, name: str, frozen: Mapping[str, Weights]) -> Policy:
+        if is_bot(name):
+            bot = bot_name(name)
+            return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
+        policy = self._network_policy(name)
+        policy.adopt(frozen[name])
+        return policy
+
+    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+        """A policy without weights; one with a network of its own acts here in any case."""
+        if self._inference is not None and name not in self._imported_networks:
+            return CentralPolicy(name, self._inference)
+        return NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+
+    def _adopt(self, player: str, weights: Weights | None) -> None:
+        if weights is not None and player in self._live:
+            self._live[player].adopt(weights)
+
+    def _chunks(self, player: str, unrolls: Unrolls) -> Iterator[bytes]:
+        """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
+        pending = self._pending.setdefault(player, [])
+        pending.append(unrolls)
+        rows = self._setup.chunk_rows
+        if sum(part.num_rows for part in pending) < rows:
+            return
+        everything = concatenate(pending)
+        for stop in range(rows, everything.num_rows + 1, rows):
+            # A chunk no longer waits once it is handed out: where its lease fails on the way, it is not sent again.
+            pending[:] = [everything.rows(stop, everything.num_rows)] if stop < everything.num_rows else []
+            yield self._encoded(player, everything.rows(stop - rows, stop))
+
+    def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
+        """A chunk. Raises EnvError where the env showed or paid what is no number."""
+        header = ChunkHeader(
+            run=self._setup.run,
+            player=player,
+            version_min=int(unrolls.versions.min()),
+            version_max=int(unrolls.versions.max()),
+        )
+        try:
+            return self._codec.encode(unrolls, header)
+        except ChunkError as error:
+            raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
+
+
+def _share(whole: int, part: int, parts: int) -> int:
+    """The share of one part of several; the first ones have one more where they cannot be equal."""
+    return whole // parts + (part < whole % parts)
+
+
+def _outcome(totals: AssignmentTotals) -> AssignmentOutcome:
+    return AssignmentOutcome(
+        policies=totals.policies,
+        games=totals.games,
+        aborted=totals.aborted,
+        decisions=totals.decisions,
+        wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
+        draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
+        return_sums=tuple(float(x) for x in totals.return_sums),
+        truncated=totals.truncated,
+        placements=totals.placements,
+    )

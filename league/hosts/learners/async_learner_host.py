@@ -1,0 +1,406 @@
+"""The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
+
+All learners live on one thread, which alternates between directives and updates. A chunk goes through the feeder of its
+player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
+weights and counts) is one immutable record per player, replaced after each update.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from league.agents.learner.data.feeder import GPU_DECODERS, Feeder
+from league.agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
+from league.agents.learner.learner import Learner, UpdateReport
+from league.agents.nets.network import build_network
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.weights import Weights
+from league.core.state.records import Progress
+from league.envs.registry import spec_of
+from league.hosts.learners.learner_host import (
+    Newest,
+    UnknownPlayer,
+    Workers,
+    check_address,
+    check_versions,
+    player_learner,
+)
+from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+
+Answer = TypeVar("Answer")
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.5
+"""Longest wait for the next block of a batch that was begun; then it is begun again when all of it is there."""
+
+WAKE_S = 5.0
+"""Longest sleep of the learners' thread."""
+PUBLISH_FRACTION = 0.1
+"""Most of the time that copying weights for actors may take: those of a large network are not copied after each update.
+"""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
+
+
+@dataclass
+class _Held:
+    """A player between two resets.
+
+    Fields:
+      newest: its weights are those published last; the rest is that of the last update.
+      first_version: chunks of older weights are those of its past self and are dropped.
+      whole: a batch was begun too early: wait for all of its rows.
+      asked: whether an actor has asked since weights were published. due_at: time before which none are.
+    """
+
+    learner: Learner
+    feeder: Feeder[OpenChunk]
+    newest: Newest
+    first_version: int = 0
+    whole: bool = False
+    asked: bool = True
+    due_at: float = 0.0
+
+
+class AsyncLearnerHost:
+    """Learners by player; every method but `start` and `close` may be called from any thread.
+
+    Args:
+      setup: what to build.
+      dtype: compute type of the forward passes.
+      workers_of: of the learner of a player, where it is cut into stages or replicas.
+      clock: seconds, for the share of time that copying weights takes.
+      patience_s: see `PATIENCE_S`.
+      pushes_each: chunks of one actor host that wait here when it waits itself, with an idle core.
+      spare_cores: cores that are idle in any case.
+    """
+
+    def __init__(
+        self,
+        setup: HostSetup,
+        *,
+        dtype: torch.dtype,
+        workers_of: Callable[[str], Workers] = lambda player: Workers(),
+        clock: Callable[[], float] = time.perf_counter,
+        patience_s: float = PATIENCE_S,
+        pushes_each: int = 1,
+        spare_cores: int = 0,
+    ) -> None:
+        self.budget_fraction = 0.0
+        self._setup = setup
+        self._dtype = dtype
+        self._workers_of = workers_of
+        self._clock = clock
+        self._patience_s = patience_s
+        self._pushes_each = pushes_each
+        self._spare_cores = spare_cores
+        self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
+        self._spec = spec_of(setup.env)
+        network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
+        self._codec = Lz4Codec()
+        self._changed = threading.Condition()
+        self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._held: dict[str, _Held] = {}
+        self._next_player: deque[str] = deque()
+        self._refused: Counter[str] = Counter()
+        self._closed = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="learners", daemon=True)
+
+    def start(self) -> None:
+        """Start the learners' thread."""
+        self._thread.start()
+
+    def install(self, task: InstallPlayer) -> None:
+        """As in the protocol."""
+        self._request(lambda: self._install(task))
+
+    def push(self, player: str, chunk: bytes) -> Weights:
+        """As in the protocol; returns as soon as there is room for the chunk.
+
+        Raises:
+          ChunkError: also where it has too many rows.
+          FeederFullError: no room within `setup.deadlines.credit_s`.
+        """
+        opened = self._codec.open(chunk)
+        header, num_rows = opened.header, opened.num_rows
+        check_address(header, run=self._setup.run, player=player)
+        while True:
+            held = self._get(player)
+            if not 1 <= num_rows <= held.feeder.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            held.asked = True
+            if header.version_max < held.first_version:
+                return held.newest.weights
+            try:
+                held.feeder.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+            except FeederClosedError:
+                if self._get(player) is held:
+                    raise
+                continue  # reset meanwhile
+            return self._get(player).newest.weights
+
+    def published(self, player: str) -> Weights:
+        """As in the protocol."""
+        held = self._get(player)
+        held.asked = True
+        return held.newest.weights
+
+    def newest(self, player: str) -> Newest:
+        """As in the protocol; waits for an update in hand where weights are behind."""
+        held = self._get(player)
+        if held.newest.weights.version == held.learner.version:
+            return held.newest
+        return self._request(lambda: self._refreshed(player))
+
+    def progress(self) -> list[LearnerProgress]:
+        """As in the protocol.
+
+        Raises:
+          LearnerError: learning has failed.
+        """
+        self._raise_if_over()
+        with self._changed:
+            everyone = list(self._held.items())
+        return [self._progress_of(player, held) for player, held in everyone]
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """As in the protocol."""
+        self._request(lambda: self._reset(player, weights))
+
+    def reconfigure(self, task: Reconfigure) -> None:
+        """As in the protocol."""
+
+        def change() -> None:
+            if task.player in self._held:
+                self._held[task.player].learner.reconfigure(task.learner)
+
+        self._request(change)
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """As in the protocol."""
+        return self._request(lambda: self._checkpoint(player))
+
+    def close(self) -> None:
+        """End the thread and release every learner; may be called twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(self._request_deadline_s)
+        if self._thread.is_alive():
+            logger.warning("the learners have not ended after %g s; nobody waits for them", self._request_deadline_s)
+
+    def _request(self, request: Callable[[], Answer]) -> Answer:
+        """Have the learners' thread do it. Raises TimeoutError where it is late; what is not begun then is not done."""
+        answer: Future[Answer] = Future()
+        with self._changed:
+            self._raise_if_over()
+            self._requests.append((request, answer))
+            self._changed.notify_all()
+        try:
+            return answer.result(timeout=self._request_deadline_s)
+        finally:
+            answer.cancel()  # nothing where it has an answer, or is being carried out
+
+    def _serve(self) -> None:
+        """The life of the learners' thread."""
+        prepare_process()  # the number of threads that a sum may use is each thread's own setting
+        try:
+            while (work := self._next()) is not None:
+                work()
+        except Exception as error:  # the boundary of this thread: raised again in every caller's
+            logger.exception("learning has failed")
+            with self._changed:
+                self._error = error
+        finally:
+            with self._changed:
+                self._closed, requests = True, list(self._requests)
+                self._requests.clear()
+            for _, answer in requests:
+                if answer.set_running_or_notify_cancel():
+                    answer.set_exception(self._stopped())
+            for player in list(self._held):
+                self._drop(player)
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next task: directives come first; None at the end."""
+        with self._changed:
+            while not self._closed:
+                if self._requests:
+                    request, answer = self._requests.popleft()
+                    return lambda: _carry_out(request, answer)
+                player = self._ready()
+                if player is not None:
+                    return lambda: self._learn(player)
+                self._changed.wait(timeout=WAKE_S)
+        return None
+
+    def _ready(self) -> str | None:
+        """The next player with a whole batch, else the next whose first rows have arrived."""
+        ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
+        rows = self._setup.learner.batch_rows
+        block = rows // self._setup.learner.microbatches
+        whole = (player for player in self._next_player if ready[player] >= rows)
+        begun = (player for player in self._next_player if ready[player] >= block and not self._held[player].whole)
+        return next(whole, None) or next(begun, None)
+
+    def _learn(self, player: str) -> None:
+        held = self._held[player]
+        self._next_player.remove(player)
+        self._next_player.append(player)
+        try:
+            with held.feeder.batch(timeout_s=self._patience_s) as blocks:
+                report = held.learner.update_stream(
+                    blocks,
+                    budget_fraction=self.budget_fraction,
+                    threads=self._threads_of_use(),
+                    ahead=held.feeder.ahead,
+                )
+        except FeederTimeoutError:
+            held.whole = True  # nothing was changed, and the rows that came are still there
+            return
+        except FeederClosedError:
+            if self._closed:
+                return
+            raise
+        held.whole = False
+        if held.asked and self._clock() >= held.due_at:
+            self._publish(player, held, report)
+        else:
+            weights = held.newest.weights
+            held.newest = Newest(weights, _progress(player, held.learner), report, held.learner.skipped_updates)
+
+    def _threads_of_use(self) -> int:
+        """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
+
+        A batch in parts costs more in total than in one piece, so that it is cut only where cores would be idle.
+        """
+        config = self._setup.learner
+        with self._changed:
+            waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
+        most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
+        return next(number for number in range(most, 0, -1) if config.batch_rows % number == 0)
+
+    def _publish(self, player: str, held: _Held, report: UpdateReport | None) -> None:
+        begun, held.asked = self._clock(), False
+        held.newest = _newest(player, held.learner, report)
+        ended = self._clock()
+        held.due_at = ended + (ended - begun) * (1.0 / PUBLISH_FRACTION - 1.0)
+
+    def _refreshed(self, player: str) -> Newest:
+        held = self._get(player)
+        if held.newest.weights.version != held.learner.version:
+            self._publish(player, held, held.newest.update)
+        return held.newest
+
+    def _install(self, task: InstallPlayer) -> None:
+        self._drop(task.player)
+        workers = self._workers_of(task.player)
+        learner = player_learner(task, self._setup, self._spec, dtype=self._dtype, workers=workers)
+        self._hold(task.player, learner, first_version=0)
+
+    def _reset(self, player: str, weights: Weights) -> None:
+        held = self._get(player)
+        held.learner.reset(weights)
+        self._hold(player, held.learner, first_version=held.learner.version)
+        held.feeder.close()
+        self._count_refused(player, held.feeder)
+
+    def _checkpoint(self, player: str) -> CheckpointTaken:
+        learner = self._get(player).learner
+        return CheckpointTaken(progress=_progress(player, learner), saved=learner.save())
+
+    def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
+        feeder = Feeder(
+            self._unrolls,
+            self._setup.learner,
+            decode=_decoded,
+            chunk_rows=self._setup.chunk_rows,
+            changed=self._changed,
+            threads=GPU_DECODERS if torch.cuda.is_available() else 1,
+            pinned=torch.cuda.is_available(),
+        )
+        feeder.start()
+        with self._changed:
+            self._held[player] = _Held(learner, feeder, _newest(player, learner, None), first_version)
+            if player not in self._next_player:
+                self._next_player.append(player)
+
+    def _drop(self, player: str) -> None:
+        with self._changed:
+            held = self._held.pop(player, None)
+            if held is not None:
+                self._next_player.remove(player)
+        if held is not None:
+            held.feeder.close()
+            self._count_refused(player, held.feeder)
+            held.learner.close()
+
+    def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
+        newest = held.newest
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.feeder))
+
+    def _count_refused(self, player: str, feeder: Feeder[OpenChunk]) -> int:
+        """Chunks of a player that were refused so far; those that are new are logged."""
+        new = feeder.report()
+        if new.refused:
+            logger.warning("%d chunks of %s were refused: %s", new.refused, player, new.reason)
+        with self._changed:
+            self._refused[player] += new.refused
+            return self._refused[player]
+
+    def _get(self, player: str) -> _Held:
+        self._raise_if_over()
+        held = self._held.get(player)
+        if held is None:
+            raise UnknownPlayer(f"player {player} is not held by this learner host")
+        return held
+
+    def _raise_if_over(self) -> None:
+        if self._closed or self._error is not None:
+            raise self._stopped()
+
+    def _stopped(self) -> LearnersStoppedError:
+        reason = "the learner host is closed" if self._error is None else f"learning has failed: {self._error}"
+        stopped = LearnersStoppedError(reason)
+        stopped.__cause__ = self._error
+        return stopped
+
+
+def _decoded(chunk: OpenChunk) -> Unrolls:
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
+
+
+def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:
+    if not answer.set_running_or_notify_cancel():  # whoever asked has given it up
+        return
+    try:
+        answer.set_result(request())
+    except Exception as error:  # the boundary of the learners' thread: raised again in the caller's
+        answer.set_exception(error)
+
+
+def _progress(player: str, learner: Learner) -> Progress:
+    return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
+
+
+def _newest(player: str, learner: Learner, update: UpdateReport | None) -> Newest:
+    return Newest(learner.publish(), _progress(player, learner), update, learner.skipped_updates)

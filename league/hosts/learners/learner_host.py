@@ -1,0 +1,162 @@
+"""The protocol of a learner host, and the parts that its implementations share. Knows nothing of processes."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from league.agents.learner.build import build_learner
+from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.learner import Learner, UpdateReport
+from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
+from league.agents.unroll.codec import ChunkError, ChunkHeader
+from league.agents.unroll.unroll import Unrolls
+from league.agents.weights import Weights
+from league.core.state.records import Progress
+from league.envs.protocol import EnvSpec
+from league.errors import LeagueError
+from league.hosts.learners.hyperparameters import tuned
+from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Starts a learner's stages and replicas, and says on which device they compute (None: any with room)."""
+
+    launcher: WorkerGroupLauncher = ProcessWorkerGroup
+    device: torch.device | None = None
+
+
+class UnknownPlayer(Exception):  # noqa: N818
+    """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """A player at one moment.
+
+    Fields:
+      weights: published; the same object until the version changes. update: the newest, None before the first.
+      skipped: updates left out as not finite.
+    """
+
+    weights: Weights
+    progress: Progress
+    update: UpdateReport | None
+    skipped: int
+
+
+class LearnerHost(Protocol):
+    """Holds learners by player and time-slices between them.
+
+    `SyncLearnerHost` does everything in the caller's thread. `AsyncLearnerHost` decodes, learns and answers at the same
+    time.
+
+    Attributes:
+      budget_fraction: part of the budget spent, in [0, 1]; set by the owner, read by every update.
+    """
+
+    budget_fraction: float
+
+    def install(self, task: InstallPlayer) -> None:
+        """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
+        ...
+
+    def push(self, player: str, chunk: bytes) -> Weights:
+        """Take a chunk to learn from; returns the newest weights.
+
+        Raises:
+          UnknownPlayer: not held here.
+          ChunkError: the bytes are no chunk of this run and player.
+          LearnerError: learning has failed.
+        """
+        ...
+
+    def published(self, player: str) -> Weights:
+        """The weights published last, for acting; they may be some updates behind. Raises UnknownPlayer."""
+        ...
+
+    def newest(self, player: str) -> Newest:
+        """The newest weights of a player, and how far it is. Raises UnknownPlayer."""
+        ...
+
+    def progress(self) -> list[LearnerProgress]:
+        """Progress of every player."""
+        ...
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
+        ...
+
+    def reconfigure(self, task: Reconfigure) -> None:
+        """Give a player's learner other settings; one that is not held here is left to its installation."""
+        ...
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """A player's restart state."""
+        ...
+
+    def close(self) -> None:
+        """Release every learner; may be called twice."""
+        ...
+
+
+def player_learner(
+    task: InstallPlayer,
+    setup: HostSetup,
+    spec: EnvSpec,
+    *,
+    dtype: torch.dtype,
+    workers: Workers,
+) -> Learner:
+    """A player's learner, from a checkpoint, from weights, or newly initialised; errors as of `build_learner`.
+
+    Raises:
+      LeagueError: its backend computes wrong gradients.
+    """
+    try:
+        learner = build_learner(
+            spec,
+            setup.network,
+            tuned(task.learner or setup.learner, task.hyperparameters),
+            seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
+            dtype=dtype,
+            teacher=setup.teacher,
+            launcher=workers.launcher,
+            stage_device=workers.device,
+        )
+    except GradientCheckError as error:
+        raise LeagueError(f"learner.pipeline: {error}.") from error
+    if task.saved is not None:
+        learner.load(task.saved)
+    elif task.weights is not None:
+        learner.load_weights(task.weights, trained_steps=task.trained_steps)
+    return learner
+
+
+def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
+    """Refuse chunks of another run or player.
+
+    Raises:
+      ChunkError: it is one.
+    """
+    if (header.run, header.player) != (run, player):
+        raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
+
+
+def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
+    """Refuse a chunk whose header does not cover its rows' versions: by the header it is kept or dropped after a reset.
+
+    Raises:
+      ChunkError: it does not.
+    """
+    if not unrolls.versions.size:
+        return
+    least, most = int(unrolls.versions.min()), int(unrolls.versions.max())
+    if not (header.version_min <= least and most <= header.version_max):
+        raise ChunkError(
+            f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
+        )

@@ -1,0 +1,144 @@
+"""The learner host of one process: everything in the caller's thread, so that equal calls have equal results."""
+
+from __future__ import annotations
+
+import torch
+
+from league.agents.learner.learner import Learner, UpdateReport
+from league.agents.unroll.codec import Lz4Codec
+from league.agents.unroll.unroll import Unrolls, concatenate
+from league.agents.weights import Weights
+from league.core.state.records import Progress
+from league.envs.registry import spec_of
+from league.hosts.learners.learner_host import (
+    Newest,
+    UnknownPlayer,
+    Workers,
+    check_address,
+    check_versions,
+    player_learner,
+)
+from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+
+
+class SyncLearnerHost:
+    """Learners by player; a push returns when the learner has learnt.
+
+    Args:
+      setup: what to build.
+      dtype: compute type of the forward passes.
+    """
+
+    def __init__(self, setup: HostSetup, *, dtype: torch.dtype) -> None:
+        self.budget_fraction = 0.0
+        self._setup = setup
+        self._dtype = dtype
+        self._spec = spec_of(setup.env)
+        self._codec = Lz4Codec()
+        self._learners: dict[str, Learner] = {}
+        self._waiting: dict[str, list[Unrolls]] = {}
+        self._updates: dict[str, UpdateReport] = {}
+        self._published: dict[str, Weights] = {}
+        self._first_version: dict[str, int] = {}
+
+    def install(self, task: InstallPlayer) -> None:
+        """As in the protocol."""
+        self._drop(task.player)
+        self._learners[task.player] = player_learner(
+            task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
+        )
+        self._waiting[task.player] = []
+
+    def push(self, player: str, chunk: bytes) -> Weights:
+        """As in the protocol; learns at once from every whole batch.
+
+        Raises:
+          NonFiniteError: from the learner.
+        """
+        learner = self._learner(player)
+        header, unrolls = self._codec.decode(chunk)
+        check_address(header, run=self._setup.run, player=player)
+        check_versions(header, unrolls)
+        if header.version_max < self._first_version.get(player, 0):
+            return self._published_weights(player)
+        waiting = self._waiting[player]
+        waiting.append(unrolls)
+        rows = self._setup.learner.batch_rows
+        if sum(part.num_rows for part in waiting) >= rows:
+            self._learn(player, learner, concatenate(waiting))
+        return self._published_weights(player)
+
+    def published(self, player: str) -> Weights:
+        """As in the protocol."""
+        return self._published_weights(player)
+
+    def newest(self, player: str) -> Newest:
+        """As in the protocol."""
+        learner = self._learner(player)
+        return Newest(
+            self._published_weights(player),
+            self._progress_of(player),
+            self._updates.get(player),
+            learner.skipped_updates,
+        )
+
+    def progress(self) -> list[LearnerProgress]:
+        """As in the protocol."""
+        return [
+            LearnerProgress(self._progress_of(player), self._updates.get(player), learner.skipped_updates)
+            for player, learner in self._learners.items()
+        ]
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """As in the protocol."""
+        learner = self._learner(player)
+        learner.reset(weights)
+        self._first_version[player] = learner.version
+        self._waiting[player] = []
+
+    def reconfigure(self, task: Reconfigure) -> None:
+        """As in the protocol."""
+        if task.player in self._learners:
+            self._learners[task.player].reconfigure(task.learner)
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """As in the protocol."""
+        return CheckpointTaken(progress=self._progress_of(player), saved=self._learner(player).save())
+
+    def close(self) -> None:
+        """Release every learner; may be called twice."""
+        for player in list(self._learners):
+            self._drop(player)
+
+    def _learn(self, player: str, learner: Learner, unrolls: Unrolls) -> None:
+        rows = self._setup.learner.batch_rows
+        stop = unrolls.num_rows - unrolls.num_rows % rows
+        for start in range(0, stop, rows):
+            batch = unrolls.rows(start, start + rows)
+            self._updates[player] = learner.update(batch, budget_fraction=self.budget_fraction)
+        left = unrolls.rows(stop, unrolls.num_rows)
+        self._waiting[player] = [left] if left.num_rows else []
+
+    def _published_weights(self, player: str) -> Weights:
+        """The newest weights; the same object until the version changes."""
+        learner = self._learner(player)
+        held = self._published.get(player)
+        if held is None or held.version != learner.version:
+            self._published[player] = learner.publish()
+        return self._published[player]
+
+    def _progress_of(self, player: str) -> Progress:
+        learner = self._learner(player)
+        return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
+
+    def _learner(self, player: str) -> Learner:
+        if player not in self._learners:
+            raise UnknownPlayer(f"player {player} is not held by this learner host")
+        return self._learners[player]
+
+    def _drop(self, player: str) -> None:
+        learner = self._learners.pop(player, None)
+        if learner is not None:
+            learner.close()
+        for table in (self._waiting, self._updates, self._published, self._first_version):
+            table.pop(player, None)

@@ -1,0 +1,1 @@
+"""Judging strength: contenders, recorded games, matches, tournaments, pools and probes."""

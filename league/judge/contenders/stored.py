@@ -1,0 +1,139 @@
+"""Contenders with weights: of a run, the folder of a snapshot, a folder of several, or an exported package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from league.agents.acting.policy import Policy
+from league.config.contender_names import split_source
+from league.core.state.records import BOT_PREFIX
+from league.envs.bots import BOTS
+from league.envs.plugins import admit
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
+from league.judge.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
+from league.policies.auto_export import AUTO
+from league.policies.exact.exports import open_to_play
+from league.policies.frozen import FrozenCopy
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.loading import copies_at, frozen_copies, load_copies
+from league.policies.package import is_frozen_folder
+from league.policies.policy_store import spec_hash
+from league.policies.trust import names_of_manifest, require_trusted, trust_folder
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class StoredContender:
+    """A policy from a folder.
+
+    Fields:
+      name, identity, reason, game, copies: as of `Contender`.
+      source: the folder.
+      opened: policies made so far, by the game's shape and whether they are greedy; they hold nothing of a match.
+        Building a network takes longer than some matches.
+    """
+
+    name: str
+    identity: str
+    reason: str
+    game: Game
+    copies: tuple[FrozenCopy, ...]
+    source: Path
+    opened: dict[tuple[str, bool], Policy] = field(default_factory=dict, compare=False, repr=False)
+
+    @contextmanager
+    def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
+        """See `Contender.open`."""
+        key = spec_hash(game.spec), conditions.greedy
+        if key not in self.opened:
+            self.opened[key] = self._loaded(game, conditions).as_seat_policy(greedy=conditions.greedy)
+        yield self.opened[key]
+
+    def _loaded(self, game: Game, conditions: OpenConditions) -> LoadedPolicy | LoadedMixture:
+        is_drawn = len(self.copies) > 1
+        return load_copies(
+            self.name, self.copies, game.spec, is_drawn=is_drawn, seed=conditions.seed, source=self.source
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        """The state for another process: everything but the policies made here."""
+        return {**vars(self), "opened": {}}
+
+
+def find_stored(written: str) -> tuple[StoredContender, ...]:
+    """The policy that FOLDER or FOLDER:NAME stands for, or every snapshot in a folder of snapshots.
+
+    Raises:
+      LeagueError: no such folder or policy, or a damaged file. EnvError: its game cannot be made.
+    """
+    folder, name = split_source(written)
+    if not folder.exists():
+        bot = f"; for the bot of that name write {BOT_PREFIX}{written}" if written.partition(":")[0] in BOTS else ""
+        raise UnknownContender(
+            f"{written!r} is no contender{bot}: give a folder as RUN:NAME, a snapshot or an exported policy; or "
+            "bot:NAME, http://127.0.0.1:PORT, unix:SOCKET, uci:PROGRAM or gtp:PROGRAM."
+        )
+    inside = [] if name else _snapshots_in(folder)
+    if inside:
+        return tuple(_of_folder(str(path), path, AUTO) for path in inside)
+    return (_of_folder(written, folder, name or AUTO),)
+
+
+def trust_stored(written: str) -> None:
+    """Trust the code that the folder of a written contender names."""
+    folder, _ = split_source(written)
+    if folder.exists():
+        trust_folder(folder)
+
+
+def contender_of_copies(
+    name: str, reason: str, copies: Sequence[FrozenCopy], source: Path, *, trust: bool = False
+) -> StoredContender:
+    """A contender from weights on hand.
+
+    Args:
+      trust: whether to load code that their manifests name.
+    Raises:
+      Untrusted: its game is code that this user has not trusted. EnvError: the game cannot be made.
+    """
+    manifest = copies[0].manifest
+    if trust:
+        admit(name.entry for copy in copies for name in names_of_manifest(copy.manifest))
+    require_trusted(names_of_manifest(manifest), what=str(source))
+    game = _game_of(EnvConfig(manifest.env_id, dict(manifest.env)))
+    return StoredContender(name, stored_identity(copies), reason, game, tuple(copies), source)
+
+
+def stored_identity(copies: Sequence[FrozenCopy]) -> str:
+    """The digest of a policy's weights, or a digest over those of a mixture's members and their weights."""
+    if len(copies) == 1:
+        return copies[0].manifest.digest
+    return identity_of("mixture", [[round(copy.weight, 12), copy.manifest.digest] for copy in copies])
+
+
+def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
+    if is_frozen_folder(folder):
+        return contender_of_copies(written, f"the policy in {folder}", copies_at(folder, name), folder)
+    run = open_to_play(folder, [name])
+    chosen = run.choose(name)
+    copies = frozen_copies(run, chosen)
+    game = plain_game(run.env, run.spec)
+    return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
+
+
+def _snapshots_in(folder: Path) -> list[Path]:
+    """The snapshots and packages that lie in a folder, one or two levels deep as in a run's `snapshots/`; none for a
+    single one."""
+    if is_frozen_folder(folder) or not folder.is_dir():
+        return []
+    found = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
+    return sorted(path for path in found if is_frozen_folder(path))
+
+
+def _game_of(env: EnvConfig) -> Game:
+    return plain_game(env, spec_of(replace(env, workers=0)))

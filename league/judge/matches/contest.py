@@ -1,0 +1,86 @@
+"""Games between contenders: one batch of a contest, the same wherever and whenever it is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from league.envs.protocol import EnvConfig
+from league.envs.registry import BUILT_IN, make
+from league.judge.contenders.contender import Contender, Game, OpenConditions
+from league.judge.matches.game_moves import GameSink
+from league.judge.matches.match import Progress, play_match
+from league.judge.matches.match_result import MatchResult
+from league.judge.recording.recording import Recording
+
+MAX_FAILURES = 3
+"""Games that a contender may fail in before its part in a contest ends."""
+
+
+@dataclass(frozen=True)
+class ContestConditions:
+    """The conditions that all games of a contest share.
+
+    Fields:
+      seed: of openings, draws and sampled actions.
+      opening_plies: uniformly random legal plies before anyone acts, see `play_match`.
+      greedy: whether networks take the likeliest action.
+    """
+
+    seed: int = 0
+    opening_plies: int = 2
+    greedy: bool = True
+
+
+def play_batch(
+    game: Game,
+    lineup: Sequence[Contender],
+    conditions: ContestConditions,
+    *,
+    number: int,
+    games: int,
+    progress: Progress | None = None,
+    still: Callable[[], bool] = lambda: True,
+    on_game: GameSink | None = None,
+    recording: Recording | None = None,
+) -> MatchResult:
+    """Play one batch of games.
+
+    Everyone meets the openings of a batch: its seeds come from the conditions and its number alone.
+
+    Args:
+      lineup: a contender for each team; where there are fewer, the last one takes the remaining teams.
+      number: of the batch, from 0. games, on_game, recording: as for `play_match`.
+    Raises:
+      LeagueError, EnvError: a contender cannot play, or the game failed. OutOfTime: see `play_match`.
+    """
+    seed = int(np.random.default_rng([conditions.seed, number]).integers(2**31))
+    with ExitStack() as opened:
+        policies = [
+            opened.enter_context(contender.open(game, OpenConditions(seed, conditions.greedy))) for contender in lineup
+        ]
+        return play_match(
+            game.env,
+            policies,
+            games=games,
+            seed=seed,
+            opening_plies=conditions.opening_plies,
+            progress=progress,
+            still=still,
+            on_game=on_game,
+            recording=recording,
+        )
+
+
+def should_sample(env_config: EnvConfig) -> bool:
+    """True if a fixed choice of actions is easily exploited: seats act at once, or one is known to hide something."""
+    env = make(env_config, num_envs=1)
+    try:
+        is_known = env.spec.information_known or env_config.id in BUILT_IN
+        hides = env.spec.hidden_information and is_known and env.spec.num_teams > 1
+        return hides or len(env.reset(0).env_index) > 1
+    finally:
+        env.close()

@@ -1,0 +1,175 @@
+"""Match results: counts, scores and confidence intervals.
+
+Shape letters: T teams of a game, as many contenders in a match; R = T rotations of the contenders over the teams;
+G groups: the games of one group share their opening and go once through the rotations, so that a match has G * R games.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.envs.placements import comparable
+
+Z_95 = 1.959964
+"""Standard deviations that hold 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """A finished match.
+
+    Fields:
+      wins: int64 [R, T, T], wins[r, i, j] = games of rotation r in which contender i returned more than contender j.
+      draws: int64 [R, T, T], equal returns; symmetric, zero on the diagonal. In rotation r contender i holds the
+        team (i + r) % T.
+      group_scores: float64 [G, T], mean over a group's games and a contender's opponents of win 1, draw 1/2, loss 0;
+        zeros where T is 1.
+      team_returns: float64 [R, G, T], return of each contender's team in each game.
+      steps: calls of `step` summed over the games, the opening included.
+      aborted: [T] games that were aborted because the policy of a contender failed; their groups count for nobody.
+        Empty where nothing can fail.
+    """
+
+    wins: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    group_scores: NDArray[np.float64]
+    team_returns: NDArray[np.float64]
+    steps: int
+    aborted: tuple[int, ...] = ()
+
+    @property
+    def num_groups(self) -> int:
+        """G."""
+        return len(self.group_scores)
+
+    @property
+    def games(self) -> int:
+        """G * R."""
+        return self.num_groups * len(self.wins)
+
+    @property
+    def mean_steps(self) -> float:
+        """Mean length of a game in turns."""
+        return self.steps / self.games
+
+    def counts(self, contender: int = 0, opponent: int = 1) -> tuple[int, int, int]:
+        """Wins, draws and losses of one contender against another, all rotations together."""
+        wins, losses = self.wins[:, contender, opponent].sum(), self.wins[:, opponent, contender].sum()
+        return int(wins), int(self.draws[:, contender, opponent].sum()), int(losses)
+
+    def score(self, contender: int = 0) -> Interval:
+        """Mean score of a contender over games and opponents, with a Wilson interval over `effective_games`.
+
+        Raises:
+          ValueError: the game has one team, so there is no opponent to score against.
+        """
+        if self.wins.shape[1] < 2:
+            raise ValueError("a game of one team has no score; look at mean_return")
+        return wilson(float(self.group_scores[:, contender].mean()), self.effective_games(contender))
+
+    def effective_games(self, contender: int = 0) -> float:
+        """The number of independent games that say as much about a contender's score as these.
+
+        The games of a group may agree more than independent ones, where the opening decides or the policies hardly
+        vary. Then their number is scaled down by the measured excess of the variance of the group means. It is never
+        scaled up, so that a score of 0 or 1 keeps a width.
+        """
+        scores = self.group_scores[:, contender]
+        mean = float(scores.mean())
+        bernoulli = mean * (1.0 - mean)
+        measured = self.wins.shape[1] * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
+        return self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
+
+    def by_team(self, contender: int = 0) -> tuple[float, ...]:
+        """[T] mean score of a contender while it held team 0, 1, ..."""
+        teams = self.wins.shape[1]
+        rotations = (np.arange(teams) - contender) % teams
+        points = (self.wins + self.draws / 2.0)[rotations, contender].sum(axis=1)
+        return tuple(float(total) / (self.num_groups * (teams - 1)) for total in points)
+
+    def returns_by_team(self, contender: int = 0) -> tuple[float, ...]:
+        """[T] mean return of a contender's team while it was team 0, 1, ..."""
+        teams = self.wins.shape[1]
+        rotations = (np.arange(teams) - contender) % teams
+        return tuple(float(value) for value in self.team_returns[rotations, :, contender].mean(axis=1))
+
+    def mean_return(self, contender: int = 0) -> Interval:
+        """Mean return of a contender's team, with a normal interval over the groups (of no width for one group)."""
+        return _normal(self.team_returns[:, :, contender].mean(axis=0))
+
+    def margin(self, sizes: Sequence[int]) -> Interval:
+        """Mean return of a seat of the first contender less that of its opponents' seats, with a normal interval.
+
+        Args:
+          sizes: [T] seats of each team.
+        """
+        rotations = np.arange(len(self.team_returns))[:, None]
+        holds = (np.arange(len(sizes)) + rotations) % len(sizes)  # the team of each contender
+        means = self.team_returns / np.asarray(sizes, np.float64)[holds][:, None, :]
+        return _normal((means[:, :, 0] - means[:, :, 1:].mean(axis=2)).mean(axis=0))
+
+
+def _normal(groups: NDArray[np.float64]) -> Interval:
+    """The mean of independent numbers with a normal 95 % interval; of no width for one number."""
+    mean = float(groups.mean())
+    half = Z_95 * float(groups.std(ddof=1)) / math.sqrt(len(groups)) if len(groups) > 1 else 0.0
+    return Interval(mean, mean - half, mean + half)
+
+
+def wilson(share: float, games: float) -> Interval:
+    """Wilson's 95 % score interval of a mean in [0, 1] over `games` games (a draw counts as half a win).
+
+    Source: Wilson 1927; Agresti and Coull 1998, equation 2.
+    """
+    z2 = Z_95 * Z_95
+    centre = (share + z2 / (2.0 * games)) / (1.0 + z2 / games)
+    half = Z_95 * math.sqrt(share * (1.0 - share) / games + z2 / (4.0 * games * games)) / (1.0 + z2 / games)
+    return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
+    """Count a match.
+
+    Args:
+      team_returns: float64 [R, G, T], return of each contender's team in each game, contenders in their own order.
+      steps: see `MatchResult`.
+    """
+    teams = team_returns.shape[2]
+    counted = comparable(team_returns)
+    difference = counted[:, :, :, None] - counted[:, :, None, :]
+    others = ~np.eye(teams, dtype=np.bool_)
+    won, even = difference > 0, (difference == 0) & others
+    points = (won + even / 2.0).sum(axis=3) / max(1, teams - 1)
+    return MatchResult(
+        wins=won.sum(axis=1),
+        draws=even.sum(axis=1),
+        group_scores=points.mean(axis=0),
+        team_returns=team_returns,
+        steps=steps,
+    )
+
+
+def merged(parts: Sequence[MatchResult]) -> MatchResult:
+    """Several matches of the same contenders as one."""
+    return MatchResult(
+        wins=np.sum([part.wins for part in parts], axis=0),
+        draws=np.sum([part.draws for part in parts], axis=0),
+        group_scores=np.concatenate([part.group_scores for part in parts]),
+        team_returns=np.concatenate([part.team_returns for part in parts], axis=1),
+        steps=sum(part.steps for part in parts),
+        aborted=tuple(int(count) for count in np.sum([part.aborted for part in parts], axis=0)),
+    )

@@ -1,0 +1,214 @@
+"""Matches within a time limit: rounds of growing size, so that every meeting has an interval when the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from league.agents.acting.policy import ActInputs, Policy
+from league.envs.protocol import EnvConfig
+from league.envs.registry import make
+from league.judge.contenders.bots import SEARCH, bot_policy, simulations_of
+from league.judge.matches.match import OutOfTime, play_match
+from league.judge.matches.match_result import MatchResult, merged
+from league.judge.recording.recording import Recording
+
+GROWTH = 4
+"""Games of a round over those of the round before."""
+MIN_GAMES = 10
+"""A bot that cannot play so many games against each player in its part of the time is left out."""
+MEASURED_GAMES = 8
+"""Games in which a bot's cost is measured, unless one shows that it is dear; bots that search answer for several."""
+MEASURED_SIMULATIONS = 4
+DEAR_SIMULATION_S = 1.0
+"""A first simulation of a search that takes longer tells enough: the rollout of a game of chess takes seconds."""
+
+Meeting = tuple[str, ...]
+"""Names of the contenders of one match, the home first."""
+OpenPolicies = Callable[[Meeting, int], Sequence[Policy]]
+"""Opens the policies of a match; its second argument is the seed of whatever they draw."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The deadline of an evaluation. at: in seconds of the monotonic `clock`. limit_s: the limit that was given."""
+
+    at: float
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def after(cls, limit_s: float, *, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        """So many seconds from now."""
+        return cls(clock() + limit_s, limit_s, clock)
+
+    def left(self) -> float:
+        """Seconds, negative when it is over."""
+        return self.at - self.clock()
+
+
+class Count:
+    """Games finished so far, passed on; `tick` reports that play continues."""
+
+    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._done = 0
+
+    def add(self, games: int) -> None:
+        """So many games have ended."""
+        self._done += games
+        self.tick()
+
+    def tick(self) -> None:
+        """Nothing new but the time."""
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Settings of the games of a match: their number, seed, opening plies and recording, as for `play_match`."""
+
+    env: EnvConfig
+    open_policies: OpenPolicies
+    games: int
+    seed: int
+    opening_plies: int
+    recording: Callable[[Meeting], Recording | None] = lambda meeting: None
+
+    def match(
+        self, meeting: Meeting, count: Count, *, games: int, number: int = 0, left: Callable[[], float]
+    ) -> MatchResult:
+        """One match. number: of the round, each with games of its own. Raises OutOfTime once `left` is negative."""
+        seed = self.seed if number == 0 else int(np.random.default_rng([self.seed, number]).integers(2**31))
+
+        def still() -> bool:
+            count.tick()
+            return left() > 0.0
+
+        return play_match(
+            self.env,
+            self.open_policies(meeting, seed),
+            games=games,
+            seed=seed,
+            opening_plies=self.opening_plies,
+            progress=count.add,
+            still=still,
+            recording=self.recording(meeting),
+        )
+
+
+def play_all(
+    play: Play, meetings: Sequence[Meeting], count: Count, *, teams: int, deadline: Deadline | None
+) -> dict[Meeting, MatchResult]:
+    """The matches of some meetings.
+
+    Without a deadline each is one match. With one they are played in rounds, the first of one game from each team, each
+    later one of `GROWTH` times as many. A match that cannot end in time, judging by the round before, is not started.
+    One that is not over in time does not count.
+
+    Returns:
+      Only meetings of which games have ended.
+    """
+    if deadline is None:
+        return {meeting: play.match(meeting, count, games=play.games, left=lambda: 1.0) for meeting in meetings}
+    results: dict[Meeting, list[MatchResult]] = {}
+    open_, took, games, number, done = list(meetings), dict.fromkeys(meetings, 0.0), teams, 0, 0
+    while open_ and done < play.games:
+        games = min(games, play.games - done)
+        for meeting in list(open_):
+            begun = deadline.left()
+            try:
+                if took[meeting] > begun:
+                    raise OutOfTime
+                result = play.match(meeting, count, games=games, number=number, left=deadline.left)
+            except OutOfTime:
+                open_.remove(meeting)
+                continue
+            results.setdefault(meeting, []).append(result)
+            took[meeting] = (begun - deadline.left()) * min(GROWTH, (play.games - done - games) / games)
+        done, games, number = done + games, games * GROWTH, number + 1
+    return {meeting: merged(parts) for meeting, parts in results.items()}
+
+
+def affordable(
+    env: EnvConfig,
+    bots: Sequence[str],
+    *,
+    limit_s: float,
+    players: int,
+    decisions: float,
+    seed: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Bots that play `MIN_GAMES` games against each player in their part of a time, and a sentence on each other one.
+
+    Args:
+      bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
+      clock: in whose seconds the time is given.
+    """
+    kept, notes, begun = [], [], clock()
+    allowed_s = limit_s / len(bots) if bots else 0.0
+    for bot in bots:
+        if clock() - begun > limit_s:
+            notes.append(f"{bot} is left out: the time was over before a move of it was timed")
+            continue
+        moves = decisions * MIN_GAMES * players
+        seconds = moves * seconds_a_move(env, bot, seed=seed, enough_s=allowed_s / max(moves, 1e-9), clock=clock)
+        if seconds <= allowed_s:
+            kept.append(bot)
+        else:
+            notes.append(
+                f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.2g} s, "
+                f"and it has {allowed_s:.2g} s"
+            )
+    return tuple(kept), tuple(notes)
+
+
+def expected_seconds(
+    env: EnvConfig, bots: Sequence[str], *, moves: float, seed: int, enough_s: float
+) -> dict[str, float]:
+    """Seconds that each bot needs for so many moves, judging by its first in a game.
+
+    Args:
+      bots: that can play the game. enough_s: seconds far above which a rough figure does.
+    """
+    return {bot: moves * seconds_a_move(env, bot, seed=seed, enough_s=enough_s / max(moves, 1.0)) for bot in bots}
+
+
+def seconds_a_move(
+    env_config: EnvConfig, bot: str, *, seed: int, enough_s: float, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Seconds per move of a bot at the start of a game; a search is timed over a few simulations.
+
+    One game is timed first. Several come after it unless they could hardly bring a move below `enough_s`. A search
+    whose first simulation takes longer than `DEAR_SIMULATION_S` is timed by that alone.
+    """
+    simulations = simulations_of(bot)
+    if simulations > 1:
+        first = _timed_moves(env_config, f"{SEARCH}:1", seed=seed, num_envs=1, clock=clock)
+        if first > DEAR_SIMULATION_S:
+            return first * simulations
+    alone = _timed_moves(env_config, bot, seed=seed, num_envs=1, clock=clock)
+    if alone > MEASURED_GAMES * enough_s:
+        return alone
+    return _timed_moves(env_config, bot, seed=seed, num_envs=MEASURED_GAMES, clock=clock)
+
+
+def _timed_moves(env_config: EnvConfig, bot: str, *, seed: int, num_envs: int, clock: Callable[[], float]) -> float:
+    simulations = simulations_of(bot)
+    measured = min(simulations, MEASURED_SIMULATIONS)
+    times = simulations / measured if measured else 1.0
+    policy = bot_policy(f"{SEARCH}:{measured}" if measured else bot, seed=seed)
+    with closing(make(env_config, num_envs=num_envs)) as env:
+        turn = env.reset(seed)
+        slots = np.arange(len(turn.env_index))
+        view = ActInputs(env, turn, slots, np.zeros((len(slots), 0), np.float32))
+        begun = clock()
+        policy.act(view, np.random.default_rng(seed))
+        return times * (clock() - begun) / len(slots)

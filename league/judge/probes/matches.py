@@ -1,0 +1,101 @@
+"""Matches of a probe: as many games as its processor time allows, with a reading for each opponent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from league.agents.acting.policy import Policy
+from league.core.probes import MAX_TEXT
+from league.core.state.records import ProbeReading
+from league.core.state.scoring import Scoring
+from league.errors import LeagueError
+from league.judge.contenders.contender import Fallible
+from league.judge.matches.match import team_places
+from league.judge.matches.match_result import Z_95, Interval, MatchResult
+from league.judge.matches.timed import Count, Deadline, Meeting, Play, play_all
+from league.judge.probes.clock import ProbeClock
+from league.judge.probes.probe import Subject
+
+SUBJECT = "the snapshot"
+OPENING_PLIES = 2
+"""Random plies before the policies take over, as in `league eval`."""
+
+
+def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> Interval:
+    """Mean score of the home contender by what the league counts, with a 95 % interval.
+
+    By returns, a game's score is a half and half of the margin between the mean returns of two teams' seats, as a
+    fraction of the scale; the interval is normal, over the groups of games. See `league.core.state.scoring`.
+
+    Args:
+      teams: [S] team of each seat.
+    """
+    if scoring.score == "wins":
+        return result.score()
+    sizes = np.bincount(np.unique(np.asarray(teams), return_inverse=True)[1])
+    num = len(sizes)
+    scores = np.zeros((num, result.num_groups))
+    for rotation in range(num):
+        means = result.team_returns[rotation] / sizes[(np.arange(num) + rotation) % num]  # [G, T] by contender
+        margins = means[:, :1] - means[:, 1:]
+        scores[rotation] = np.clip(0.5 + 0.5 * margins / scoring.return_scale, 0.0, 1.0).mean(axis=1)
+    groups = scores.mean(axis=0)
+    mean = float(groups.mean())
+    half = Z_95 * float(groups.std(ddof=1)) / math.sqrt(len(groups)) if len(groups) > 1 else 0.5
+    return Interval(mean, max(mean - half, 0.0), min(mean + half, 1.0))
+
+
+def readings_against(
+    subject: Subject,
+    opponents: Mapping[str, Policy],
+    *,
+    games: int,
+    limit_s: float,
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[ProbeReading, ...]:
+    """Scores of the snapshot against each opponent, from every team alike.
+
+    Games in which an opponent fails are aborted, with all games of their opening. One that fails in all is left out.
+
+    Args:
+      opponents: name -> who it is. notes: name -> a few words on it.
+      games: against each; rounded up to a multiple of the teams. limit_s: processor seconds.
+    Raises:
+      LeagueError: no match has ended in time, or every opponent failed.
+    """
+    teams = len(set(team_places(subject.spec).tolist()))
+    policy = subject.policy.as_seat_policy(greedy=subject.greedy)
+
+    def seated(meeting: Meeting, seed: int) -> Sequence[Policy]:
+        del seed  # they draw from the stream of the match, or were made with the seed of the probe
+        return [policy, opponents[meeting[1]]]
+
+    play = Play(subject.env, seated, -(-games // teams) * teams, subject.seed, OPENING_PLIES)
+    meetings = [(SUBJECT, name) for name in opponents]
+    deadline = Deadline.after(limit_s, clock=ProbeClock(limit_s, ends_at=subject.ends_at))
+    results = play_all(play, meetings, Count(0, None), teams=teams, deadline=deadline)
+    readings, missing = [], []
+    for name, opponent in opponents.items():
+        result, failure = results.get((SUBJECT, name)), _failure(opponent)
+        if result is None or not result.games:
+            missing.append(f"{name} {failure or f'ended no game within {limit_s:.1f} s'}")
+            continue
+        score = score_of(result, subject.scoring, teams=subject.spec.teams)
+        aborted = sum(result.aborted)
+        failed = [f"aborted games: {aborted}, it {failure}"] if aborted else []
+        note = "; ".join(filter(None, [notes.get(name, ""), *failed]))[:MAX_TEXT]
+        readings.append(ProbeReading(name, score.value, score.low, score.high, result.games, note=note))
+    if not readings:
+        raise LeagueError("; ".join(missing))
+    for sentence in missing:
+        subject.remark(sentence)
+    return tuple(readings)
+
+
+def _failure(opponent: Policy) -> str:
+    """A clause on how an opponent failed last; empty for one that has not."""
+    return opponent.last_failure if isinstance(opponent, Fallible) else ""

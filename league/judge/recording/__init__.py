@@ -1,0 +1,1 @@
+"""Recording games and reading recorded ones."""

@@ -1,0 +1,1 @@
+"""Experiments around runs: simulation, sweeps, fresh exploiters and differences."""

@@ -1,0 +1,1 @@
+"""Operating runs: their history, fault drills and support bundles."""

@@ -1,1 +1,0 @@
-"""Play against policies: the game behind the terminal and the page."""

@@ -1,0 +1,166 @@
+"""Exact exploitability of a run's exports, computed when one asks for "auto" or "exact", and kept beside the journal.
+
+The file holds nothing that could not be computed again. Each value counts as long as its export stands for the same
+policies, so that a run may train on meanwhile; what has changed is computed when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from league.core.metagame.meta_game import own_snapshots
+from league.errors import CorruptSnapshot, MissingSnapshot
+from league.policies.auto_export import AUTO, EXACT, EXPORTS, ExactExports
+from league.policies.exact.behaviours import PolicyFunction, members_of
+from league.policies.exact.least_exploitable import least_exploitable
+from league.policies.exact.small_game import NoExactValue, SmallGame, small_game
+from league.policies.exact_file import candidates, made_of, write_exact
+from league.policies.frozen import FrozenCopy
+from league.policies.loading import OpenRun, copies_at, frozen_copies, load_selection, open_run
+from league.policies.package import is_frozen_folder
+from league.policies.select import AND, TIMES, UnknownPolicy
+
+ASK_S = 60.0
+"""Seconds that the search has where nothing else is said."""
+
+VISIT_FRACTION = 0.7
+"""Part of the time for the visit of a game by copies."""
+
+MAX_MEMBERS = 64
+"""Most snapshots that the least exploitable mixture is sought among, evenly spaced; their plans are held in memory."""
+
+SAY_S = 5.0
+"""Seconds between two sentences on the progress of a visit."""
+
+
+def to_stderr(sentence: str) -> None:
+    """Say a sentence to whoever waits at a terminal."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Search:
+    """The limits of a search, and where its progress is reported.
+
+    Fields:
+      limit_s: seconds, about. is_insisted: whether to try again what found no time or no value with this limit before.
+      clock: monotonic, in seconds. say: takes sentences while it lasts.
+    """
+
+    limit_s: float = ASK_S
+    is_insisted: bool = False
+    clock: Callable[[], float] = field(default=time.monotonic)
+    say: Callable[[str], None] = field(default=to_stderr)
+
+
+def open_to_play(path: Path, players: Sequence[str], *, search: Search | None = None) -> OpenRun:
+    """As `open_run`, with the exact values of the exports where one of `players` asks for them.
+
+    Raises:
+      LeagueError, EnvError: as of `open_run`.
+    """
+    run = open_run(path)
+    asked = {part.partition(TIMES)[0].strip() for player in players for part in player.split(AND)}
+    if asked.isdisjoint((AUTO, EXACT)):
+        return run
+    return with_exact(run, replace(search or Search(), is_insisted=EXACT in asked))
+
+
+def copies_to_play(source: Path, player: str) -> tuple[FrozenCopy, ...]:
+    """As `copies_at`, with the exact values of the exports where `player` asks for them. Raises as that."""
+    if is_frozen_folder(source):
+        return copies_at(source, player)
+    run = open_to_play(source, [player])
+    return frozen_copies(run, run.choose(player))
+
+
+def with_exact(run: OpenRun, search: Search) -> OpenRun:
+    """A run with the exact values of its exports as they are now; those that were not known are stored in its folder.
+
+    The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
+
+    Returns:
+      the same run where all see everything and nobody asks for such a value, or all that can be known is.
+    Raises:
+      LeagueError, EnvError: a policy does not fit its game, or that cannot be made.
+    """
+    state = run.state
+    if not state.is_competitive or state.perfect_information or not own_snapshots(state):
+        return run
+    now, known = made_of(state), run.exact or ExactExports({})
+    missing = [name for name in EXPORTS if name in now and name not in known.values]
+    is_tried = bool(known.refusal) or all(name in known.made_of for name in missing)
+    if not missing or (is_tried and known.limit_s >= search.limit_s and not search.is_insisted):
+        return run
+    exact = replace(_search(run, missing, known, search), made_of=now, limit_s=search.limit_s)
+    write_exact(run.path, exact)
+    return replace(run, exact=exact)
+
+
+def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: Search) -> ExactExports:
+    """The known values with those of the missing exports, as far as there is time."""
+    begun = search.clock()
+    search.say(
+        f"The least exploitable export of {run.path.name} is sought by exact best replies, {search.limit_s:.0f} s at "
+        "most."
+    )
+    try:
+        game = small_game(run.env, limit_s=VISIT_FRACTION * search.limit_s, progress=_progress(search))
+    except NoExactValue as error:
+        search.say(f"{error} It is chosen without.")
+        return replace(known, refusal=str(error), is_current=True)
+    before = search.clock()
+    values, mixture = dict(known.values), dict(known.mixture)
+    for name in missing:
+        if search.clock() - begun + (search.clock() - before) > search.limit_s:
+            break
+        before = search.clock()
+        try:
+            if name == EXACT:
+                mixture, values[name] = _least_exploitable(
+                    run, game, go_on=lambda: search.clock() - begun < search.limit_s
+                )
+            else:
+                values[name] = game.nash_conv(members_of(load_selection(run, run.choose(name))))
+        except (UnknownPolicy, MissingSnapshot, CorruptSnapshot):
+            continue
+    return ExactExports(values, mixture=mixture, deals=game.deals)
+
+
+def _progress(search: Search) -> Callable[[int, int], None]:
+    begun = said = search.clock()
+
+    def progress(deals: int, histories: int) -> None:
+        nonlocal said
+        if search.clock() >= said + SAY_S:
+            said = search.clock()
+            search.say(f"  {said - begun:.0f} s: {histories:,} histories and {deals} draws of chance visited")
+
+    return progress
+
+
+def _least_exploitable(run: OpenRun, game: SmallGame, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
+    """Snapshot -> weight of the mixture, and its NashConv.
+
+    Raises:
+      UnknownPolicy: no trained snapshot has its weights.
+    """
+    policies: dict[str, PolicyFunction] = {}
+    trained = candidates(run.state)
+    places = np.linspace(0, len(trained) - 1, min(len(trained), MAX_MEMBERS)).round().astype(int).tolist()
+    for name in [trained[place] for place in places]:
+        try:
+            ((_, policies[name]),) = members_of(load_selection(run, run.choose(name)))
+        except (MissingSnapshot, CorruptSnapshot):
+            continue
+    if not policies:
+        raise UnknownPolicy("no trained snapshot has its weights")
+    found = least_exploitable(game.form, game.plans(list(policies.values())), go_on=go_on)
+    weights = zip(policies, found.weights.tolist(), strict=True)
+    return {name: weight for name, weight in weights if weight > 0.0}, found.nash_conv

@@ -1,0 +1,1 @@
+"""Child processes: starting, reaping, their clocks, and stop signals."""

@@ -1,0 +1,1 @@
+"""What people see of a run: reports, the web page, trackers and games."""

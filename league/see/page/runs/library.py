@@ -1,0 +1,73 @@
+"""The runs that a page shows: one run folder, or every run folder directly in a folder."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from league.errors import LeagueError, nearest
+from league.see.page.runs.opened_run import OpenedRun
+from league.store.run_folder import RunFolder
+
+MAX_OPEN = 8
+"""Runs that are kept open; the one opened first is closed for a further one."""
+MAX_RUNS = 1_000
+WORKERS = 2
+
+
+class UnknownRun(LeagueError):  # noqa: N818
+    """The page shows no run of that name."""
+
+
+class Library:
+    """The runs below one path, opened when they are asked for.
+
+    Args:
+      path: a run folder, or a folder that holds some.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._lock = threading.Lock()
+        self._open: dict[str, OpenedRun] = {}
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="compute")
+        if not self.folders():
+            RunFolder.open(self._path)  # says what is wrong with the path
+            raise UnknownRun(f"{path} holds no run folder.")
+
+    def folders(self) -> dict[str, RunFolder]:
+        """Name -> run folder, by name."""
+        if (self._path / "config.yaml").is_file():
+            return {self._path.name: RunFolder(self._path)}
+        found = sorted(path.parent for path in self._path.glob("*/config.yaml"))[:MAX_RUNS]
+        return {path.name: RunFolder(path) for path in found if (path / "journal.db").is_file()}
+
+    def run(self, name: str) -> OpenedRun:
+        """The run of that name, open.
+
+        Raises:
+          UnknownRun: there is none. JournalError, StorageError: it cannot be read.
+        """
+        found = self._open.get(name)
+        if found is not None:
+            return found
+        folders = self.folders()
+        if name not in folders:
+            raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
+        with self._lock:
+            found = self._open.get(name)
+            if found is None:
+                found = OpenedRun(folders[name], name, pool=self._pool)
+                found.start()
+                self._open[name] = found
+                if len(self._open) > MAX_OPEN:
+                    self._open.pop(next(iter(self._open))).close()
+        return found
+
+    def close(self) -> None:
+        """Close every run."""
+        with self._lock:
+            for run in self._open.values():
+                run.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)

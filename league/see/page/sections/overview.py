@@ -1,0 +1,182 @@
+"""The overview: what a run does, whether it is healthy, and whether it gets stronger."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from league.core.metagame.ratings import RatingRow, strongest
+from league.run.monitor import names
+from league.see.page.runs.metric_history import Series
+from league.see.page.runs.opened_run import OpenedRun
+from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
+from league.store.run_folder import AlertStatus
+from league.store.supervision import read_supervision
+
+SILENT_S = 30.0
+"""Age of a live daemon's heartbeat above which it counts as unhealthy, as at the control door."""
+LOW_DISK_BYTES = 1 << 30
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One sign of health. kind: "good", "warn" or "bad". text: one sentence; evidence: figures, may be empty."""
+
+    kind: str
+    text: str
+    evidence: str = ""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """The overview.
+
+    Fields:
+      run: its folder. name, game: of the configuration. phase, is_live, message: as in `league status`.
+      now: what the league does, one sentence. seq: the last event behind all this.
+      budget_spent: fraction in [0, 1], None where unknown. trained_s: seconds of training, None where unknown.
+      steps_per_s: recent, 0 where the run is not live.
+      best: the snapshot whose rating is surest to be high; None before the first rated game.
+      best_rating, speed: over env steps. checks: signs of health, the worst first. yardsticks: see there.
+      counts: what the games count by.
+    """
+
+    run: str
+    name: str
+    game: str
+    phase: str
+    is_live: bool
+    message: str
+    now: str
+    seq: int
+    games: int
+    env_steps: int
+    players: int
+    snapshots: int
+    workers: int
+    budget_spent: float | None
+    trained_s: float | None
+    steps_per_s: float
+    best: RatingRow | None
+    best_rating: Series
+    speed: Series
+    checks: tuple[Check, ...]
+    yardsticks: Yardsticks
+    counts: str
+    heartbeat_at: float
+
+
+def read(run: OpenedRun, query: Query) -> Overview:
+    """The overview of a run."""
+    state, status = run.state, run.status
+    config = run.config
+    env = config.get("env")
+    ratings = run.ratings.value or ()
+    return Overview(
+        run=str(run.path),
+        name=str(config.get("name", run.id)),
+        game=str(env.get("id", "")) if isinstance(env, dict) else str(env or ""),
+        phase=run.phase,
+        is_live=run.is_live,
+        message="" if status is None else status.message,
+        now=_now(run),
+        seq=run.seq,
+        games=state.totals.games,
+        env_steps=state.totals.env_steps,
+        players=len(state.players),
+        snapshots=len(state.snapshots),
+        workers=0 if status is None or not run.is_live else len(status.workers),
+        budget_spent=None if status is None else status.budget_spent,
+        trained_s=None if status is None else status.trained_s,
+        steps_per_s=0.0 if status is None or not run.is_live else status.steps_per_s,
+        best=strongest(tuple(row for row in ratings if row.games)),
+        best_rating=run.metrics.series(names.BEST_RATING.name),
+        speed=run.metrics.series(names.STEPS_PER_S.name),
+        checks=checks(run),
+        yardsticks=yardsticks(state),
+        counts=state.counts,
+        heartbeat_at=0.0 if status is None else status.heartbeat_at,
+    )
+
+
+def checks(run: OpenedRun) -> tuple[Check, ...]:
+    """Signs of health of a run, the worst first."""
+    found = [*_daemon_checks(run), *_league_checks(run)]
+    if all(check.kind == "good" for check in found) and run.is_live:
+        found.append(Check("good", "No alert is open."))
+    order = ("bad", "warn", "good")
+    return tuple(sorted(found, key=lambda check: order.index(check.kind)))
+
+
+def _daemon_checks(run: OpenedRun) -> list[Check]:
+    status, found = run.status, []
+    if run.trouble:
+        found.append(Check("bad", run.trouble))
+    if status is None:
+        return [*found, Check("warn", "The run has not started yet.")]
+    if run.is_live:
+        age = max(time.time() - status.heartbeat_at, 0.0)
+        kind = "good" if age < SILENT_S else "bad"
+        found.append(
+            Check(kind, "The daemon's loop turns." if kind == "good" else "The daemon is silent.", f"{age:.0f} s")
+        )
+    elif run.phase in ("failed", "killed", "silent"):
+        found.append(Check("bad", f"The run is {run.phase}.", status.message))
+    else:
+        found.append(Check("good", f"The run is {run.phase}, in an orderly way.", status.message))
+    supervision = read_supervision(run.folder)
+    if supervision is not None and supervision.gave_up:
+        found.append(Check("bad", "The supervisor has given the run up.", supervision.gave_up))
+    elif supervision is not None and supervision.restarts:
+        times = "once" if supervision.restarts == 1 else f"{supervision.restarts} times"
+        found.append(Check("warn", f"The run was restarted {times}.", supervision.last_crash))
+    if run.is_live:
+        found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
+        if status.stuck:
+            found.append(Check("bad", "A call of the game does not come back.", status.stuck))
+        if status.parked:
+            found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
+    return found
+
+
+def _alert_text(alert: AlertStatus) -> str:
+    return f"{alert.text[:1].upper()}{alert.text[1:].rstrip('.')}."
+
+
+def _league_checks(run: OpenedRun) -> list[Check]:
+    state, last, found = run.state, run.metrics.last, []
+    if state.training_paused:
+        pause = state.training_pause
+        who = "" if pause is None else f"by {pause.by}" + (f": {pause.reason}" if pause.reason else "")
+        found.append(Check("warn", "Training is paused.", who))
+    if state.totals.aborted:
+        share = state.totals.aborted / max(state.totals.games + state.totals.aborted, 1)
+        found.append(Check("bad" if share > 0.01 else "warn", "Games were thrown away.", f"{share:.2%} of all"))
+    free = None if last is None else last.values.get(names.DISK_FREE.name)
+    if free is not None and free < LOW_DISK_BYTES:
+        found.append(Check("bad", "The disk is nearly full.", f"{free / (1 << 20):,.0f} MiB are free"))
+    skipped = 0.0 if last is None else sum(last.values.get(names.SKIPPED.of(player), 0.0) for player in state.players)
+    if skipped:
+        found.append(Check("warn", "Updates were skipped as they were not finite.", f"{skipped:,.0f} updates"))
+    return found
+
+
+def _now(run: OpenedRun) -> str:
+    state = run.state
+    if not run.is_live:
+        return f"The run is not being trained: {run.phase}."
+    if state.training_paused:
+        return "Training is paused."
+    homes = [lease.home for lease in state.leases.values()]
+    training = sorted({home for home in homes if home is not None})
+    rating = sum(home is None for home in homes)
+    parts = []
+    if training:
+        shown = ", ".join(training[:3]) + (f" and {len(training) - 3} more" if len(training) > 3 else "")
+        parts.append(f"trains {shown}")
+    if rating:
+        parts.append(f"plays rating matches on {rating} {'host' if rating == 1 else 'hosts'}")
+    return f"The league {' and '.join(parts) or 'is ' + run.phase}."

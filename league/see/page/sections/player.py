@@ -1,0 +1,266 @@
+"""One player: how it learns, whom it meets, and why its snapshots were taken.
+
+Shape letter: C opponents met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from league.core.state.events import (
+    DirectiveIssued,
+    Evidence,
+    PlayerReset,
+    PlayerTransplanted,
+    SettingsChanged,
+    SnapshotAdded,
+)
+from league.core.state.payoff import GAMES
+from league.core.state.population import PLAYER, SNAPSHOT
+from league.core.state.records import Hyperparameter
+from league.core.state.state import LeagueState, PlayerState
+from league.errors import LeagueError, nearest
+from league.run.monitor import names
+from league.run.monitor.names import Metric
+from league.run.monitor.run_view import gate_view
+from league.run.monitor.view import GateView
+from league.see.page.runs.journal_fold import NotableEvent
+from league.see.page.runs.metric_history import Series
+from league.see.page.runs.opened_run import OpenedRun
+
+CHARTS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
+    ("Loss", (names.LOSS_POLICY, names.LOSS_VALUE)),
+    ("Entropy, nats", (names.ENTROPY,)),
+    ("Policy lag, updates", (names.LAG_MEAN, names.LAG_MAX)),
+    ("Clipped fraction and sample size", (names.RHO_CLIP_FRACTION, names.EFFECTIVE_SAMPLE_FRACTION)),
+    ("Divergence, nats", (names.KL, names.TEACHER_KL)),
+    ("Gradient norm", (names.GRADIENT_NORM,)),
+    ("Step size", (names.LEARNING_RATE,)),
+    ("Entropy cost", (names.ENTROPY_COST,)),
+    ("Return and score of its last games", (names.RETURN_MEAN, names.SCORE)),
+    ("Decisions of an episode", (names.EPISODE_LENGTH,)),
+    ("Rating, Elo", (names.RATING,)),
+)
+"""Charts with their metrics; a metric that was never reported is left out."""
+
+MAX_OPPONENTS = 40
+MAX_EVENTS = 30
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The choice of player; empty for the first."""
+
+    player: str = ""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One metric over time. label: of the metric without its player; meaning: for people."""
+
+    label: str
+    meaning: str
+    series: Series
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """Metrics that are drawn together."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+class Opponent(msgspec.Struct, frozen=True):
+    """Games of the player against one opponent.
+
+    Fields:
+      kind: "itself", "player", "snapshot" or "fixed". games: ever. weight: of them now, as learning players move on.
+      win_rate, lower: posterior mean and its lower 5 % bound, which matchmaking and gates go by.
+    """
+
+    name: str
+    kind: str
+    games: int
+    weight: float
+    win_rate: float
+    lower: float
+
+
+class GateTrial(msgspec.Struct, frozen=True):
+    """A snapshot that a gate asked for, with the evidence that it saw, hardest opponents first."""
+
+    seq: int
+    wall_time: float
+    reason: str
+    opponents: int
+    evidence: tuple[Evidence, ...]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """An event in the player's life. text: one sentence."""
+
+    seq: int
+    wall_time: float
+    kind: str
+    text: str
+
+
+class PlayerView(msgspec.Struct, frozen=True):
+    """One player.
+
+    Fields:
+      players: names of all, for the choice. mix: kind of opponent -> fraction of its games as they weigh now.
+      met: opponents met; opponents: those that weigh most. gate: its distance from the next snapshot.
+      trials, changes: newest first. is_whole: False while older events are still being read.
+    """
+
+    player: str
+    role: str
+    players: tuple[str, ...]
+    version: int
+    trained_steps: int
+    lost_steps: int
+    games: int
+    snapshots: int
+    resets: int
+    parent: str | None
+    state: str
+    hyperparameters: tuple[Hyperparameter, ...]
+    charts: tuple[Chart, ...]
+    mix: dict[str, float]
+    met: int
+    opponents: tuple[Opponent, ...]
+    gate: GateView | None
+    trials: tuple[GateTrial, ...]
+    changes: tuple[Change, ...]
+    is_whole: bool
+
+
+def read(run: OpenedRun, query: Query) -> PlayerView:
+    """A player of a run.
+
+    Raises:
+      LeagueError: there is none of that name.
+    """
+    state = run.state
+    name = query.player or next(iter(state.players), "")
+    player = state.players.get(name)
+    if player is None:
+        raise LeagueError(f"the league has no player {name!r}{nearest(name, state.players)}")
+    opponents = _opponents(state, player)
+    own = [event for event in run.notable if _is_of(event, name)]
+    return PlayerView(
+        player=name,
+        role=player.role,
+        players=tuple(state.players),
+        version=player.version,
+        trained_steps=player.trained_steps,
+        lost_steps=player.lost_steps,
+        games=player.games,
+        snapshots=player.num_snapshots,
+        resets=player.generation,
+        parent=player.parent,
+        state="retired" if player.retired else "paused" if player.paused else "learns",
+        hyperparameters=player.hyperparameters,
+        charts=tuple(_charts(run, name)),
+        mix=_mix(opponents),
+        met=len(opponents),
+        opponents=tuple(opponents[:MAX_OPPONENTS]),
+        gate=gate_view(state, player),
+        trials=tuple(_trials(own))[: -MAX_EVENTS - 1 : -1],
+        changes=tuple(_changes(own, name))[: -MAX_EVENTS - 1 : -1],
+        is_whole=run.has_history,
+    )
+
+
+def _charts(run: OpenedRun, player: str) -> Iterator[Chart]:
+    for title, metrics in CHARTS:
+        found = [(metric, run.metrics.series(metric.of(player))) for metric in metrics]
+        lines = tuple(
+            Line(metric.name.rpartition("/")[2], metric.meaning, series) for metric, series in found if series.steps
+        )
+        if lines:
+            yield Chart(title, lines)
+
+
+def _opponents(state: LeagueState, player: PlayerState) -> list[Opponent]:
+    """Everyone that the player has met, those whose games weigh most first."""
+    payoff, population = state.payoff, state.population
+    cells = payoff.cells_of(player.policy)
+    if not len(cells):
+        return []
+    clock = population.staleness_clock.values
+    away = payoff.away[cells]
+    weights = payoff.present(cells, clock)[:, GAMES]
+    games = payoff.totals_of(cells).sum(axis=(1, 2))
+    known = payoff.posterior(player.policy, clock).take(away.astype(np.int64))
+    kinds = population.kind.values[away]
+    order = np.lexsort((away, -games, -weights)).tolist()
+    return [
+        Opponent(
+            population.names[int(away[i])],
+            _kind(int(kinds[i]), is_own=int(away[i]) == player.policy),
+            int(games[i]),
+            float(weights[i]),
+            float(known.mean[i]),
+            float(known.lower[i]),
+        )
+        for i in order
+    ]
+
+
+def _kind(kind: int, *, is_own: bool) -> str:
+    return "itself" if is_own else {PLAYER: "player", SNAPSHOT: "snapshot"}.get(kind, "fixed")
+
+
+def _mix(opponents: list[Opponent]) -> dict[str, float]:
+    total = sum(opponent.weight for opponent in opponents)
+    mix = dict.fromkeys(("itself", "player", "snapshot", "fixed"), 0.0)
+    for opponent in opponents if total else ():
+        mix[opponent.kind] += opponent.weight / total
+    return mix
+
+
+def _is_of(noted: NotableEvent, player: str) -> bool:
+    event = noted.event
+    if isinstance(event, DirectiveIssued):
+        return event.directive.player == player
+    if isinstance(event, SnapshotAdded):
+        return event.snapshot.player == player
+    if isinstance(event, PlayerReset | PlayerTransplanted):
+        return event.player == player
+    return isinstance(event, SettingsChanged) and any(
+        change.key.startswith(f"players.{player}.") for change in event.changes
+    )
+
+
+def _trials(events: list[NotableEvent]) -> Iterator[GateTrial]:
+    for noted in events:
+        event = noted.event
+        if isinstance(event, DirectiveIssued) and event.evidence:
+            yield GateTrial(
+                noted.seq,
+                noted.wall_time,
+                event.directive.reason,
+                event.gate_opponents,
+                event.evidence,
+            )
+
+
+def _changes(events: list[NotableEvent], player: str) -> Iterator[Change]:
+    for noted in events:
+        event, text = noted.event, ""
+        if isinstance(event, SnapshotAdded):
+            text = f"{event.snapshot.snapshot_id} was taken ({event.snapshot.reason})"
+        elif isinstance(event, PlayerReset):
+            text = f"starts again from {event.source}"
+        elif isinstance(event, PlayerTransplanted):
+            values = ", ".join(f"{item.name} {item.value:.4g}" for item in event.hyperparameters)
+            text = f"continues from {event.donor}" + (f" with {values}" if values else "")
+        elif isinstance(event, SettingsChanged):
+            own = [change for change in event.changes if change.key.startswith(f"players.{player}.")]
+            text = ", ".join(f"{change.key} {change.old} to {change.new}" for change in own)
+            text += f" by {event.by}" if event.by else ""
+        if text:
+            yield Change(noted.seq, noted.wall_time, noted.kind, text)

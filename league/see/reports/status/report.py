@@ -1,0 +1,130 @@
+"""The status of a run: its daemon, its league, its supervisor, and the settings that were chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from league.config.commented import chosen_in
+from league.json_report import JsonReport
+from league.see.reports.status.heartbeat_status import HeartbeatStatus, heartbeat_status
+from league.see.reports.status.league_status import LeagueStatus, league_status
+from league.see.reports.status.run_size import disk_bytes
+from league.store.journaled_league import state_of_run
+from league.store.run_folder import RunFolder
+from league.store.supervision import read_supervision
+from league.wording import counted, setting_text, size_text
+
+
+@dataclass(frozen=True)
+class SupervisionStatus:
+    """A run's supervisor.
+
+    Fields:
+      supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
+        last_crash: what ended the run then. gave_up: why the supervisor does so no more.
+    """
+
+    supervised: bool = False
+    restarts: int = 0
+    last_crash: str = ""
+    gave_up: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """Yields how often the run was started again; nothing of a run that was never supervised."""
+        if not (self.supervised or self.restarts or self.gave_up):
+            return
+        times = "restarted once" if self.restarts == 1 else f"restarted {self.restarts} times"
+        text = f"supervised, {times}" if self.supervised else f"was supervised, {times}"
+        text += f", last after {self.last_crash}" if self.last_crash else ""
+        yield text + (f"; given up, as {self.gave_up}" if self.gave_up else "")
+
+
+@dataclass(frozen=True)
+class StatusReport(JsonReport):
+    """A run as of now. In JSON the fields of its three parts stand side by side.
+
+    Fields:
+      run: its folder. disk_bytes: what the folder takes.
+      settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
+    """
+
+    run: str
+    heartbeat: HeartbeatStatus
+    league: LeagueStatus
+    supervision: SupervisionStatus = SupervisionStatus()
+    disk_bytes: int = 0
+    settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
+
+    def json_fields(self) -> Mapping[str, object]:
+        """All fields, those of the parts beside the others."""
+        fields = asdict(self)
+        parts = [fields.pop(name) for name in ("heartbeat", "league", "supervision")]
+        return {**fields, **{key: value for part in parts for key, value in part.items()}}
+
+    def settings_text(self) -> str:
+        """The chosen settings with their reasons, for people; empty if there are none."""
+        if not self.settings:
+            return ""
+        rows = [f"  {key} = {setting_text(value)}  ({reason})" for key, (value, reason) in self.settings.items()]
+        return "\n".join(["chosen for this game and budget (`league explain` tells more):", *rows])
+
+    def text(self) -> str:
+        """For people."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        heartbeat, league = self.heartbeat, self.league
+        workers = heartbeat.workers_text()
+        speed = f", {heartbeat.steps_per_s:,.0f} steps/s" if heartbeat.live else ""
+        yield f"{self.run}: {heartbeat.text()}"
+        yield (
+            f"{league.games_text()}{speed}, {counted(league.snapshots, 'snapshot')}"
+            + (f"; workers: {workers}" if workers else "")
+        )
+        yield f"counts {league.counts}"
+        yield ", ".join([*heartbeat.amounts(), f"{size_text(self.disk_bytes)} on disk"])
+        troubles = [f"{counted(number, noun)} {what}" for number, noun, what in self._troubles() if number]
+        if troubles:
+            yield ", ".join(troubles)
+        yield from self.supervision.lines()
+        if league.paused:
+            yield f"training is paused by {league.paused}"
+        yield from heartbeat.trouble_lines()
+        yield from league.policy_lines()
+        for player in league.players:
+            yield from player.lines()
+
+    def _troubles(self) -> Iterator[tuple[int, str, str]]:
+        """Yields how many of something there are, its noun, and what happened to them."""
+        yield self.league.truncated, "game", "ended by a time limit"
+        yield self.league.aborted, "game", "thrown away"
+        yield self.heartbeat.quarantined_games, "game", "not played any more after three failures"
+        yield self.heartbeat.refused, "answer", "refused"
+        yield self.heartbeat.hosts_lost, "host", "lost"
+
+
+def read_status(path: Path) -> StatusReport:
+    """The status of a run, also of a live one.
+
+    Raises:
+      MissingRun, JournalError, StorageError.
+    """
+    folder = RunFolder.open(path)
+    heartbeat = heartbeat_status(folder)
+    return StatusReport(
+        run=str(path),
+        heartbeat=heartbeat,
+        league=league_status(state_of_run(folder), folder),
+        supervision=_supervision_status(folder),
+        disk_bytes=disk_bytes(folder.path),
+        settings=chosen_in(folder.read_config()),
+    )
+
+
+def _supervision_status(folder: RunFolder) -> SupervisionStatus:
+    record = read_supervision(folder)
+    if record is None:
+        return SupervisionStatus()
+    return SupervisionStatus(record.is_alive(folder), record.restarts, record.last_crash, record.gave_up)

@@ -1,0 +1,66 @@
+"""Metrics as event files for TensorBoard: RUN/tensorboard/league, and a folder of each player beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from league.run.monitor.row_spacing import RowSpacing
+from league.run.monitor.sink import SinkContext
+from league.see.trackers.player_rows import player_rows
+
+FLUSH_S = 10
+LEAGUE = "league"
+
+
+@dataclass(frozen=True)
+class TensorboardConfig:
+    """Options. players: those with a folder of their own, whose metrics have the same names in each."""
+
+    players: int = 16
+
+
+class TensorboardSink:
+    """Writes in a thread of TensorBoard's own writer. `tensorboard --logdir RUN/tensorboard` shows it."""
+
+    def __init__(self, context: SinkContext, options: TensorboardConfig) -> None:
+        self._path = context.run_path / "tensorboard"
+        self._clock = context.clock
+        self._players = options.players
+        self._spacing = RowSpacing()
+        self._writers: dict[str, EventFileWriter] = {}
+        self._closed = False
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """As in the protocol."""
+        if self._closed or not self._spacing.is_due(values):
+            return
+        self._write(LEAGUE, step, values)
+        for player, own in player_rows(values).items():
+            if player in self._writers or len(self._writers) <= self._players:
+                self._write(player, step, own)
+
+    def close(self) -> None:
+        """As in the protocol."""
+        self._closed = True
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+    def _write(self, name: str, step: int, values: Mapping[str, float]) -> None:
+        if name not in self._writers:
+            self._writers[name] = EventFileWriter(str(self._folder(name)), flush_secs=FLUSH_S)
+        numbers = [
+            Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items() if math.isfinite(value)
+        ]
+        event = Event(wall_time=self._clock(), step=int(step), summary=Summary(value=numbers))
+        self._writers[name].add_event(event)
+
+    def _folder(self, name: str) -> Path:
+        return self._path / name

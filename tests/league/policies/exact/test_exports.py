@@ -1,0 +1,180 @@
+"""Exact values of a run's exports: computed for whoever asks for them, once, and again for what has changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import league
+from league.deploy.export.exporter import choose_export
+from league.errors import StorageError
+from league.judge.contenders.stored import find_stored
+from league.judge.matches.run_contenders import open_contenders
+from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
+from league.policies.exact import exports
+from league.policies.exact.exports import Search, copies_to_play, open_to_play, with_exact
+from league.policies.exact.small_game import NoExactValue, SmallGame
+from league.policies.loading import open_run
+from league.policies.select import UnknownPolicy, choose
+from league.store.run_folder import RunFolder
+from league.store.storage import Storage
+from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
+
+KUHN = tiny(env={"id": "kuhn_poker"}, league=ONE_PLAYER)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kuhn")
+    start(folder, KUHN, env_steps=3_000)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the run, of which nothing exact is known."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def is_known(run: Path) -> bool:
+    return RunFolder.open(run).exports_path.exists()
+
+
+ASKS: dict[str, Callable[[Path, str], object]] = {
+    "load_policy": league.load_policy,
+    "play": lambda run, name: find_stored(f"{run}:{name}"),
+    "eval": lambda run, name: open_contenders(run, [name], seed=0),
+    "elsewhere": copies_to_play,
+    "export": choose_export,
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=list(ASKS))
+def test_whoever_asks_for_auto_has_the_exact_values(
+    run: Path, ask: Callable[[Path, str], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    ask(run, "main-0")
+    assert not is_known(run)
+    ask(run, "auto")
+    assert is_known(run) and set(open_run(run).exact.values) == set(EXPORTS)  # type: ignore[union-attr]
+    assert "exact NashConv" in open_run(run).choose("auto").reason
+    assert "is sought by exact best replies, 60 s at most" in capfd.readouterr().err
+    ask(run, "exact")
+    assert capfd.readouterr().err == ""
+
+
+class Games:
+    """Counts the games whose histories are asked for, and may refuse them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        self.refuses = False
+        self._real = exports.small_game
+        monkeypatch.setattr(exports, "small_game", self)
+
+    def __call__(self, *positional: object, **named: object) -> SmallGame:
+        self.asked += 1
+        if self.refuses:
+            raise NoExactValue("kuhn_poker has no exact value here: it is refused.")
+        return self._real(*positional, **named)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def games(monkeypatch: pytest.MonkeyPatch) -> Games:
+    return Games(monkeypatch)
+
+
+def test_what_changed_is_computed_again_and_the_rest_is_kept(
+    run: Path, games: Games, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = open_to_play(run, ["auto"]).exact
+    assert first is not None and open_to_play(run, ["average", "exact*2+best"]).exact == first and games.asked == 1
+    kept = dataclasses.replace(first, made_of={**first.made_of, EMA: "another"})
+    exports.write_exact(run, dataclasses.replace(kept, values={**first.values, EXACT: 7.0, EMA: 7.0}))
+    again = open_to_play(run, ["auto"]).exact
+    assert games.asked == 2 and again is not None
+    assert again.values == {**first.values, EXACT: 7.0} and again.made_of == first.made_of
+    go_on(run, env_steps=1_000)
+    later = open_to_play(run, ["auto"]).exact
+    assert games.asked == 3 and later is not None and later.is_current and later.values[EXACT] < 7.0
+    assert later.made_of[EXACT] != first.made_of[EXACT]
+
+
+def test_a_missing_exact_mixture_is_refused_with_its_reason(run: Path) -> None:
+    state = open_run(run).state
+    no_time = ExactExports({}, made_of={EXACT: "these"}, limit_s=60.0)
+    cases = {
+        "in a game of one team there is no reply": (dataclasses.replace(state, teams=(0, 0)), None),
+        "every seat sees everything": (dataclasses.replace(state, perfect_information=True), None),
+        "the search for it was not over after 60 s": (state, no_time),
+        "`league eval` computes it": (state, None),
+    }
+    for words, (asked, exact) in cases.items():
+        with pytest.raises(UnknownPolicy, match=f"no exact mixture, take auto: {words}"):
+            choose(asked, EXACT, exact=exact)
+
+
+def test_a_refusal_is_said_once_and_tried_again_with_more_time_or_by_name(run: Path, games: Games) -> None:
+    games.refuses, said = True, list[str]()
+    for _ in range(2):
+        opened = open_to_play(run, ["auto"], search=Search(10.0, say=said.append))
+        assert opened.choose("auto").reason.startswith("ema, as the moving average")
+    assert games.asked == 1
+    assert said[1:] == ["kuhn_poker has no exact value here: it is refused. It is chosen without."]
+    with pytest.raises(UnknownPolicy, match="no exact mixture, take auto: kuhn_poker has no exact value here"):
+        open_to_play(run, ["exact"], search=Search(10.0)).choose("exact")
+    assert games.asked == 2
+    games.refuses = False
+    assert "exact NashConv" in open_to_play(run, ["auto"], search=Search(60.0)).choose("auto").reason
+    assert games.asked == 3
+
+
+def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Games) -> None:
+    first = open_to_play(run, ["auto"]).exact
+    assert first is not None
+    exports.write_exact(run, dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
+    games.refuses = True
+    opened = open_to_play(run, ["auto"], search=Search(1.0))
+    assert opened.exact is not None and opened.exact.refusal and games.asked == 2
+    assert opened.exact.values == {name: value for name, value in first.values.items() if name != EMA}
+    assert opened.choose("exact").members and open_run(run).exact == opened.exact
+
+
+def test_what_found_no_time_is_not_sought_again_in_as_little(run: Path, games: Games) -> None:
+    for _ in range(2):
+        assert open_to_play(run, ["auto"], search=Search(-1.0)).exact.values == {}  # type: ignore[union-attr]
+    assert games.asked == 1
+    assert open_to_play(run, ["auto"], search=Search(60.0)).exact.values  # type: ignore[union-attr]
+
+
+def test_a_folder_that_cannot_be_written_has_its_values_all_the_same(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_storage: object, path: Path, _payload: bytes) -> None:
+        raise StorageError(f"{path}: read-only")
+
+    monkeypatch.setattr(Storage, "atomic_write_bytes", refuse)
+    assert open_to_play(run, ["exact"]).choose("exact").members
+    assert not is_known(run)
+
+
+def test_the_progress_of_a_visit_is_said_every_few_seconds(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, said = [0.0], list[str]()
+
+    def visited(env: object, *, limit_s: float, progress: Callable[[int, int], None]) -> SmallGame:
+        assert limit_s == pytest.approx(exports.VISIT_FRACTION * 60.0)
+        for second in range(1, 12):
+            now[0] = float(second)
+            progress(2, 1000 * second)
+        raise NoExactValue("no more.")
+
+    monkeypatch.setattr(exports, "small_game", visited)
+    with_exact(open_run(run), Search(60.0, clock=lambda: now[0], say=said.append))
+    assert said[1:3] == [
+        "  5 s: 5,000 histories and 2 draws of chance visited",
+        "  10 s: 10,000 histories and 2 draws of chance visited",
+    ]

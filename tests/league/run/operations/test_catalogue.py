@@ -1,0 +1,27 @@
+"""Every operation has a command and is described to those who operate a league."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from league.cli.main import app
+from league.run.operations.catalogue import OPERATIONS
+
+OF_HOSTS = {"actor_hosts": "--count", "park": "--park", "unpark": "--unpark", "drain": "--drain"}
+GUIDE = Path(__file__).parents[3] / "docs" / "operating.md"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_has_a_command_that_the_guide_shows(name: str) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    option = OF_HOSTS.get(name)
+    guide = GUIDE.read_text()
+    if option is None:
+        assert name in commands
+        assert f"league {name}" in guide
+    else:
+        assert any(option in parameter.opts for parameter in commands["hosts"].params)
+        assert option in guide
