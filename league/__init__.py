@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from league.config.component_options import build_component
-from league.core.state.registry import use_loaders
-from league.envs.plugins import load, load_admitted
+from league.core.state.registry import Options, use_loaders
 from league.version import __version__
 
 if TYPE_CHECKING:
@@ -16,7 +14,26 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "as_opponent", "load_policy"]
 
 
-use_loaders(built_in=load, own=load_admitted, build=build_component)
+def _load(name: str) -> object:
+    from league.envs.plugins import load
+
+    return load(name)
+
+
+def _load_admitted(name: str) -> object:
+    from league.envs.plugins import load_admitted
+
+    return load_admitted(name)
+
+
+def _build(component: type, options: Options) -> object:
+    from league.config.component_options import build_component
+
+    return build_component(component, options)
+
+
+# Every import of a part of this package passes here, also that of a bare learner: nothing else is imported yet.
+use_loaders(built_in=_load, own=_load_admitted, build=_build)
 
 
 def __getattr__(name: str) -> object:

@@ -19,15 +19,33 @@ MAX_FUNCTION_LINES = 60
 MAX_FOLDER_FILES = {"agents/nets": 19}
 """Most files directly in a folder; 20 where none is given."""
 
+WINGS = (
+    ("core", "processes"),
+    ("store",),
+    ("http",),
+    ("config",),
+    ("hosts",),
+    ("policies",),
+    ("judge",),
+    ("run", "deploy"),
+    ("see", "lab"),
+    ("operate",),
+    ("cli",),
+)
+"""The wings of league/, bottom up: each imports only those on lower floors."""
+
+MAX_FOLDERS = 14
+"""Most folders directly in a folder."""
+
 GROUND_FLOOR = {
     "agents/learner/config.py",
     "agents/learner/errors.py",
-    "league/processes/child_process.py",
     "league/errors.py",
+    "league/hosts/protocol.py",
     "league/json_report.py",
+    "league/progress.py",
     "league/run/budget.py",
     "league/run/daemon_status.py",
-    "league/processes/stop_signals.py",
     "league/version.py",
     "league/wording.py",
 }
@@ -109,9 +127,22 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def module_of(path: Path) -> str:
+    """The name by which a file is imported: agents and envs are parts of league."""
+    name = name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return f"league.{name}" if name.split(".")[0] in ("agents", "envs") else name
+
+
+def package_of(module: str) -> str:
+    """The one of our packages that holds a module; the name of its top for modules of others."""
+    top, _, rest = module.partition(".")
+    inner = rest.partition(".")[0]
+    return inner if top == "league" and inner in PACKAGES else top
+
+
 def imports(path: Path) -> Iterator[str]:
     """Full names of what a file imports, at any depth and also where only a type checker looks."""
-    package = name_of(path).removesuffix(".py").removesuffix("/__init__").split("/")
+    package = module_of(path).split(".")
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -146,8 +177,36 @@ every_file = each_of(sources())
 def test_imports_point_one_way(path: Path) -> None:
     package = name_of(path).partition("/")[0]
     for name in imports(path):
-        top = name.partition(".")[0]
+        top = package_of(name)
         assert top not in PACKAGES or top in MAY_IMPORT[package], f"{name_of(path)} imports {name}"
+        assert name.partition(".")[0] not in ("agents", "envs"), f"{name_of(path)} imports {name}, a name of the user's"
+
+
+@each_of(sources("league"))
+def test_a_wing_imports_lower_floors_alone(path: Path) -> None:
+    floors = {wing: floor for floor, wings in enumerate(WINGS) for wing in wings}
+    wing, inside, _ = name_of(path).removeprefix("league/").partition("/")
+    if not inside:
+        return
+    for name in imports(path):
+        other = name.split(".")[1] if name.startswith("league.") else wing
+        above = other in floors and other != wing and floors[other] >= floors[wing]
+        assert not above, f"{name_of(path)} imports {name}, which is not below {wing}"
+
+
+def test_every_folder_of_league_is_a_wing() -> None:
+    links = {"agents", "envs"}
+    folders = {path.name for path in (ROOT / "league").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {wing for floor in WINGS for wing in floor} | links
+    assert all((ROOT / "league" / link).resolve() == ROOT / link for link in links)
+
+
+def test_a_folder_holds_few_folders() -> None:
+    inner: dict[Path, set[str]] = {}
+    for path in sources():
+        inner.setdefault(path.parent.parent, set()).add(path.parent.name)
+    for folder, folders in inner.items():
+        assert len(folders) <= MAX_FOLDERS or folder == ROOT, f"{folder} holds {len(folders)} folders"
 
 
 @every_file
@@ -243,9 +302,7 @@ def test_randomness_is_passed_in(path: Path) -> None:
 @functools.cache
 def import_graph() -> dict[str, set[str]]:
     """File -> files of ours that it imports, deferred imports and those for type checkers counted."""
-    modules = {
-        name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in sources()
-    }
+    modules = {module_of(path): path for path in sources()}
     graph: dict[str, set[str]] = {name_of(path): set() for path in sources()}
     for path in sources():
         for node in ast.walk(tree_of(path)):

@@ -22,8 +22,8 @@ from league.envs.protocol import EnvSpec
 ROWS, STEPS, SEED = 3, 2, 0
 CPU = torch.device("cpu")
 OTHER_TYPE = (
-    "; a network also computes in bfloat16 where that is faster: convert inputs as league.agents.nets.blocks.compute_dtype "
-    "says, or set learner.precision: float32"
+    "; a network also computes in bfloat16 where that is faster: convert inputs as "
+    "league.agents.nets.blocks.compute_dtype says, or set learner.precision: float32"
 )
 
 

@@ -1,8 +1,8 @@
 """Encoders for pictures and boards: plain and strided convolutions, and IMPALA's residual network.
 
 Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture, with its
-channels where `league.envs.facts.pictures` sees them. Fields of other ranks are flattened and join its features after the
-convolutions.
+channels where `league.envs.facts.pictures` sees them. Fields of other ranks are flattened and join its features
+after the convolutions.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Answers = list[tuple[int, Any]]
 
 
 class ResumableGames:
-    """N games whose course depends on their own seeds and actions alone; see `league.envs.workers.replay.ReplayableEnv`."""
+    """N games that depend on their own seeds and actions alone; see `league.envs.workers.replay.ReplayableEnv`."""
 
     spec: EnvSpec
     num_envs: int

@@ -1,4 +1,4 @@
-"""The commands that look after the files of a run: `league backup` and `league gc`."""
+"""The commands that look after the files of a run: `league backup`, `league gc` and `league wandb sync`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ def add_disk(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command()(backup)
     app.command()(gc)
+    wandb = typer.Typer(no_args_is_help=True, help="The runs of a league at wandb.")
+    wandb.command("sync")(sync)
+    app.add_typer(wandb, name="wandb")
 
 
 def backup(
@@ -26,7 +29,7 @@ def backup(
 ) -> None:
     """Copy a run, which may be live, or bring its backup up to date; exit 1 where a file of the run is damaged."""
     from league.operate.history.backup import back_up
-    from league.run.monitor.progress import ProgressLine
+    from league.progress import ProgressLine
 
     with ProgressLine(sys.stderr) as line:
         report = back_up(run, destination, progress=line.show)
@@ -59,3 +62,12 @@ def gc(
         operate(run, "gc", {"keep": report.keep}, reason=reason)
         report.done = True
     typer.echo(report.to_json() if as_json else report.text())
+
+
+def sync(run: RunArgument) -> None:
+    """Upload what a stopped run has kept on the disk: offline runs, and the rows that wait."""
+    from league.see.trackers.wandb_sync import sync_run
+    from league.wording import counted
+
+    sent = sync_run(run, say=typer.echo)
+    typer.echo(f"{run}: {counted(sent, 'offline run')} and the waiting rows are at wandb.")

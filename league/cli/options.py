@@ -78,7 +78,7 @@ def names_in(text: str) -> tuple[str, ...]:
 @contextlib.contextmanager
 def games_line(unit: str = "games") -> Iterator[Callable[[int, int], None]]:
     """Shows how many games of a match, or of another unit, have ended."""
-    from league.run.monitor.progress import ProgressLine
+    from league.progress import ProgressLine
 
     with ProgressLine(sys.stderr) as line:
         yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}")

@@ -103,7 +103,7 @@ def simulate(
     from league.config.auto.resolve import resolve
     from league.config.run_config import BudgetConfig
     from league.lab.simulation.simulate import simulate as try_out
-    from league.run.monitor.progress import ProgressLine
+    from league.progress import ProgressLine
 
     if world not in ("skill", "disc", "matrix"):
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")

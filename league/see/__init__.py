@@ -1,1 +1,1 @@
-"""What people see of a run: reports, the web page, trackers and games."""
+"""Runs as people see them: reports, the web page, trackers and games."""

@@ -26,7 +26,6 @@ from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import Weights
-from league.core.state.records import Progress
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
     Newest,
@@ -34,7 +33,9 @@ from league.hosts.learners.learner_host import (
     Workers,
     check_address,
     check_versions,
+    newest_of,
     player_learner,
+    progress_of,
 )
 from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
@@ -284,7 +285,7 @@ class AsyncLearnerHost:
             self._publish(player, held, report)
         else:
             weights = held.newest.weights
-            held.newest = Newest(weights, _progress(player, held.learner), report, held.learner.skipped_updates)
+            held.newest = Newest(weights, progress_of(player, held.learner), report, held.learner.skipped_updates)
 
     def _threads_of_use(self) -> int:
         """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
@@ -299,7 +300,7 @@ class AsyncLearnerHost:
 
     def _publish(self, player: str, held: _Held, report: UpdateReport | None) -> None:
         begun, held.asked = self._clock(), False
-        held.newest = _newest(player, held.learner, report)
+        held.newest = newest_of(player, held.learner, report)
         ended = self._clock()
         held.due_at = ended + (ended - begun) * (1.0 / PUBLISH_FRACTION - 1.0)
 
@@ -324,7 +325,7 @@ class AsyncLearnerHost:
 
     def _checkpoint(self, player: str) -> CheckpointTaken:
         learner = self._get(player).learner
-        return CheckpointTaken(progress=_progress(player, learner), saved=learner.save())
+        return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
         feeder = Feeder(
@@ -338,7 +339,7 @@ class AsyncLearnerHost:
         )
         feeder.start()
         with self._changed:
-            self._held[player] = _Held(learner, feeder, _newest(player, learner, None), first_version)
+            self._held[player] = _Held(learner, feeder, newest_of(player, learner, None), first_version)
             if player not in self._next_player:
                 self._next_player.append(player)
 
@@ -396,11 +397,3 @@ def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:
         answer.set_result(request())
     except Exception as error:  # the boundary of the learners' thread: raised again in the caller's
         answer.set_exception(error)
-
-
-def _progress(player: str, learner: Learner) -> Progress:
-    return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
-
-
-def _newest(player: str, learner: Learner, update: UpdateReport | None) -> Newest:
-    return Newest(learner.publish(), _progress(player, learner), update, learner.skipped_updates)

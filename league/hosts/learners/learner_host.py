@@ -104,6 +104,16 @@ class LearnerHost(Protocol):
         ...
 
 
+def progress_of(player: str, learner: Learner) -> Progress:
+    """The learner's version and the number of fresh decisions that it has learnt from."""
+    return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
+
+
+def newest_of(player: str, learner: Learner, update: UpdateReport | None) -> Newest:
+    """The learner at this moment, its weights published."""
+    return Newest(learner.publish(), progress_of(player, learner), update, learner.skipped_updates)
+
+
 def player_learner(
     task: InstallPlayer,
     setup: HostSetup,

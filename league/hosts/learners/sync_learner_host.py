@@ -8,7 +8,6 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.unroll.codec import Lz4Codec
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
-from league.core.state.records import Progress
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
     Newest,
@@ -17,6 +16,7 @@ from league.hosts.learners.learner_host import (
     check_address,
     check_versions,
     player_learner,
+    progress_of,
 )
 from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
@@ -77,7 +77,7 @@ class SyncLearnerHost:
         learner = self._learner(player)
         return Newest(
             self._published_weights(player),
-            self._progress_of(player),
+            progress_of(player, learner),
             self._updates.get(player),
             learner.skipped_updates,
         )
@@ -85,7 +85,7 @@ class SyncLearnerHost:
     def progress(self) -> list[LearnerProgress]:
         """As in the protocol."""
         return [
-            LearnerProgress(self._progress_of(player), self._updates.get(player), learner.skipped_updates)
+            LearnerProgress(progress_of(player, learner), self._updates.get(player), learner.skipped_updates)
             for player, learner in self._learners.items()
         ]
 
@@ -103,7 +103,8 @@ class SyncLearnerHost:
 
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As in the protocol."""
-        return CheckpointTaken(progress=self._progress_of(player), saved=self._learner(player).save())
+        learner = self._learner(player)
+        return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
     def close(self) -> None:
         """Release every learner; may be called twice."""
@@ -126,10 +127,6 @@ class SyncLearnerHost:
         if held is None or held.version != learner.version:
             self._published[player] = learner.publish()
         return self._published[player]
-
-    def _progress_of(self, player: str) -> Progress:
-        learner = self._learner(player)
-        return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
 
     def _learner(self, player: str) -> Learner:
         if player not in self._learners:

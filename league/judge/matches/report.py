@@ -134,8 +134,8 @@ def evaluate_run(
     Args:
       run_path: a run folder, also of a live run, or the folder of one snapshot.
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
-      bots: names as in `make_bot`; None for those of the run's configuration, see `league.judge.matches.bots_to_play`. One that
-        cannot play the game is left out with a note.
+      bots: names as in `make_bot`; None for those of the run's configuration, see `league.judge.matches.bots_to_play`.
+        One that cannot play the game is left out with a note.
       games: of each match, None for those of the configuration; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where one seat acts at a time. Where several act at once, or one is known

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from league.core.directives import view_of
-from league.core.gates.gates import GATE, TIMEOUT, beaten_at
-from league.core.matchmaking.roles import matchmaker_of
+from league.core.gates.gates import GATE, TIMEOUT
+from league.core.starved_opponents import starved_opponents
 from league.core.state.scoring import Scoring
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
@@ -211,19 +210,6 @@ def report_on(
         snapshots_kept=kept,
         metrics_bytes=pace.metrics_bytes,
     )
-
-
-def starved_opponents(state: LeagueState, player: str) -> tuple[list[tuple[str, float]], int]:
-    """Opponents of a player's gate with fewer effective games than the gate asks for, and the number of all
-    opponents."""
-    if not state.is_competitive:
-        return [], 0
-    view = view_of(state, player)
-    gate_opponents = matchmaker_of(view.config).gate_opponents(view)
-    games = view.posterior.games[gate_opponents]
-    names = state.population.names
-    hungry = np.flatnonzero(games < beaten_at(view.config.gate).min_games)
-    return [(names[int(gate_opponents[i])], float(games[i])) for i in hungry.tolist()], len(gate_opponents)
 
 
 def quantiles(games: np.ndarray) -> tuple[float, float, float]:

@@ -55,8 +55,8 @@ def small_game(env: EnvConfig | str, *, limit_s: float = VISIT_S, progress: Prog
     """Every history of a game. Games in child processes are visited in one: they are slow, or may crash.
 
     Args:
-      limit_s, progress: of a visit by copies, see `league.envs.search.tree_walk.visit`; for games that do not name their
-        information states.
+      limit_s, progress: of a visit by copies, see `league.envs.search.tree_walk.visit`; for games that do not name
+        their information states.
     Raises:
       NoExactValue: the game is too large, can be neither asked nor copied, or failed.
       EnvError: it cannot be made.

@@ -200,7 +200,7 @@ class RatingDrift:
 
 
 class RatingsWithoutStrength:
-    """Ratings that rise while fixed yardsticks do not, see `league.core.metagame.stagnation`. Asked again with each result."""
+    """Ratings that rise while fixed yardsticks do not (`league.core.metagame.stagnation`); asked with each result."""
 
     def __init__(self) -> None:
         self._known: tuple[object, Mapping[str, str]] = (None, {})

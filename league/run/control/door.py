@@ -1,6 +1,6 @@
 """The control door of a live run: HTTP on a unix socket of its user, and on a TCP address with a token where asked.
 
-The server is a thread of the daemon's process with an event loop of its own; see `league.run.control.api` for what it says.
+The server is a thread of the daemon's process with an event loop of its own; `league.run.control.api` has its answers.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.probe_series import series_of
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.metagame.stagnation import find_stagnation, saturated
+from league.core.starved_opponents import starved_opponents
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState
 from league.envs.component_choice import given_options
-from league.lab.simulation.report import starved_opponents
 from league.see.reports.doctor_history import Finding, History
 
 MIN_GAMES = 200

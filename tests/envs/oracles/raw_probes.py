@@ -1,4 +1,4 @@
-"""The games of `league.envs.counting_games` once more, as plain PettingZoo and Gymnasium envs that adapters must reproduce.
+"""The games of `league.envs.counting_games` as plain PettingZoo and Gymnasium envs that adapters must reproduce.
 
 Written with dicts and counters in the style of each API, so that only the rules of the probes are shared.
 """

@@ -6,14 +6,15 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 import platform
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from league.version import __version__
 
-PACKAGES = ("envs", "agents", "league")
-"""The packages of this project."""
+PACKAGE = "league"
+"""The package of this project."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ def _minor(version: str) -> str:
 def _code_digest() -> str:
     """Digest of the source files of this project: their places and contents."""
     digest = hashlib.sha256()
-    for package in PACKAGES:
-        found = importlib.util.find_spec(package)
-        assert found is not None and found.submodule_search_locations is not None
-        root = Path(next(iter(found.submodule_search_locations)))
-        for path in sorted(root.rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"{package}/{path.relative_to(root).as_posix()} {len(content)}\n".encode())
-            digest.update(content)
+    found = importlib.util.find_spec(PACKAGE)
+    assert found is not None and found.submodule_search_locations is not None
+    root = Path(next(iter(found.submodule_search_locations)))
+    # A checkout holds agents and envs as links, an installed package as folders: both count.
+    files = (Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names)
+    for path in sorted(file for file in files if file.suffix == ".py"):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
     return digest.hexdigest()[:12]

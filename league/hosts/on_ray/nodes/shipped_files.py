@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from league.envs.plugins import SHIPPED, SHIPPED_FOLDERS
-from league.hosts.on_ray.nodes.host_version import PACKAGES
+from league.hosts.on_ray.nodes.host_version import PACKAGE
 
 MAX_MIB = 64
 MAX_FILES = 2000
@@ -36,11 +36,10 @@ def runtime_env(own_names: Iterable[str], folder: Path, environment: Mapping[str
     job = json.loads(environment.get(JOB_CONFIG, "{}")).get("runtime_env") or {}
     if "py_modules" in job:
         return {}
-    for package in PACKAGES:
-        found = importlib.util.find_spec(package)
-        assert found is not None and found.origin is not None
-        shutil.copytree(Path(found.origin).parent, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    modules = [*PACKAGES]
+    found = importlib.util.find_spec(PACKAGE)
+    assert found is not None and found.origin is not None
+    shutil.copytree(Path(found.origin).parent, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    modules = [PACKAGE]
     folders = sorted({Path(file).parent for file in map(_file_of, own_names) if file})
     if folders:
         _copy_own(folders, folder / SHIPPED)

@@ -21,7 +21,7 @@ from league.judge.pools.service.server import serving
 from league.judge.pools.service.worker import work
 from league.judge.pools.service.worker_processes import WorkerProcesses
 from league.processes.stop_signals import stop_signals
-from league.run.monitor.progress import ProgressLine
+from league.progress import ProgressLine
 from league.wording import counted
 
 TEND_S = 1.0

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from league.run.monitor.progress import LINE_EVERY_S, ProgressLine
+from league.progress import LINE_EVERY_S, ProgressLine
 from tests.league.run.monitor.terminals import Clock, Terminal
 
 
