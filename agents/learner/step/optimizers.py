@@ -83,8 +83,8 @@ class OptimizerBuilder(Protocol):
     """Makes the optimizer of one flat vector, whose gradient is divided and clipped before each step.
 
     Built as `builder(values, layout)`; with `options=...` where it declares options, see `league.envs.plugin_options`.
-    The learner sets `lr` of the only parameter group before each step. The state of the vector holds tensors of its shape
-    and single numbers; both are saved and restored.
+    The learner sets `lr` of the only parameter group before each step. The state of the vector holds tensors of its
+    shape and single numbers; both are saved and restored.
     """
 
     def __call__(self, values: Tensor, layout: Layout, /) -> VectorOptimizer:

@@ -57,11 +57,10 @@ print("passed on")
 
 
 def test_one_line_in_the_table_takes_a_new_field_from_the_builder_into_the_batch(tmp_path: Path) -> None:
-    for package in ("agents", "envs"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (tmp_path / TABLE).read_text()
+    shutil.copytree(ROOT / "league", tmp_path / "league", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (tmp_path / "league" / TABLE).read_text()
     (last,) = LAST_LINE.findall(text)
-    (tmp_path / TABLE).write_text(text.replace(last, last + MADE_UP))
+    (tmp_path / "league" / TABLE).write_text(text.replace(last, last + MADE_UP))
     program = tmp_path / "program.py"  # the folder of the program is looked in first
     program.write_text(PASSES_ON)
     ran = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False)
