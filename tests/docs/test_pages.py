@@ -43,6 +43,14 @@ def test_the_tour_names_every_room(package: str) -> None:
     assert rooms and [room for room in rooms if f"{room}/" not in tour] == []
 
 
+def test_the_two_paths_of_the_tour_fit_on_a_page_each() -> None:
+    """A decision and a game are followed through at most eight files; another test finds what each row names."""
+    for part in (ROOT / "docs" / "architecture.md").read_text().split("\n## ")[1:3]:
+        rows = [line for line in part.splitlines() if re.match(r"\| \d", line)]
+        assert part.startswith("One ") and 5 < len(rows) <= 8
+        assert all("::" in row.split("|")[2] for row in rows)
+
+
 def test_the_faq_has_every_finding_of_doctor() -> None:
     tree = ast.parse((ROOT / "league" / "see" / "reports" / "doctor_checks.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"]
