@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from league.see.page.registry import SECTIONS
 from tests.browser.conftest import SIZES, WAIT_MS, OpenPage, check_axe, show, shown
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 from tests.league.see.page.live_page import Served
 from tests.league.tiny_runs import events_of, state_of
 

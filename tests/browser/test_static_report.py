@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from league.see.reports.figures.report import Report, read_report
 from tests.browser.conftest import OpenPage, check_axe
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.see.page.page_runs import write_run
 
 

@@ -13,7 +13,7 @@ from league.envs.protocol import EnvConfig
 from league.judge.matches.match import play_match
 from league.policies.exact.load_policy import load_policy
 from league.see.reports.verify import verify_run
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny, write_config
 
 PARALLEL = """

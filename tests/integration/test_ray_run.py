@@ -14,7 +14,7 @@ import pytest
 
 from league.core.state.events import LeaseExpired
 from league.see.reports.verify import verify_run
-from tests.league.cli import league, spawn, wait_for_play, wait_until
+from tests.league.commands import league, spawn, wait_for_play, wait_until
 from tests.league.tiny_runs import ONE_PLAYER, events_of, state_of, tiny, write_config
 
 pytestmark = pytest.mark.xdist_group("ray")

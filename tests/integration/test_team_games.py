@@ -18,7 +18,7 @@ from league.policies.exact.load_policy import load_policy
 from league.run.budget import Limits
 from league.run.launch import train
 from league.see.reports.verify import verify_run
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import GATE, ONE_PLAYER, start, state_of, tiny
 
 CONFIGS = Path(__file__).parents[2] / "configs"

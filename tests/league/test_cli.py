@@ -16,7 +16,7 @@ import pytest
 from league.cli.options import seconds_of
 from league.errors import LeagueError
 from league.store.run_folder import RunFolder
-from tests.league.cli import ROOT, Ran, league, spawn, wait_for_play, wait_until
+from tests.league.commands import ROOT, Ran, league, spawn, wait_for_play, wait_until
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, state_of, tiny, write_config
 
 LONG = ("--for", "300s")

@@ -12,7 +12,7 @@ from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
 from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import _LAST, NoExactValue
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 

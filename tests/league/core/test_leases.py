@@ -43,7 +43,7 @@ def refused(league: SimulatedLeague, command: object) -> str:
 
 def answer(lease: Lease, league: SimulatedLeague, **changes: object) -> FinishLease:
     return FinishLease(
-        **{"lease_id": lease.lease_id, "token": 1, "env_steps": 9, "outcomes": league.see.games(lease), **changes}
+        **{"lease_id": lease.lease_id, "token": 1, "env_steps": 9, "outcomes": league.play(lease), **changes}
     )
 
 

@@ -24,7 +24,7 @@ from league.see.page.app import make_page
 from league.see.page.guard import Keys
 from league.see.page.runs.library import Library
 from league.see.page.server import LIMITS
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.http.certificates import Certificates, make_certificates
 from tests.league.see.page.page_runs import KEYS, OPERATOR, write_run
 

@@ -38,7 +38,7 @@ from league.see.reports.status.report import read_status
 from league.see.reports.verify import verify_run
 from league.store.event_codec import EventCodec
 from league.store.snapshots import sha256_hex
-from tests.league.cli import league as run_league
+from tests.league.commands import league as run_league
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, tiny, write_config
 
 GAME = """

@@ -18,7 +18,7 @@ from league.hosts.inprocess import InProcessRuntime
 from league.processes.task_thread import TaskThread
 from league.run.daemon import SIGNAL
 from league.see.reports.env_check import check_environment
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
 
 HANGING = "tests.league.bad_envs:breaking"

@@ -16,7 +16,7 @@ from league.envs.protocol import EnvError
 from league.errors import ConfigError
 from league.run.budget import Limits
 from league.run.launch import train
-from tests.league.cli import ROOT, league
+from tests.league.commands import ROOT, league
 from tests.league.tiny_runs import checkpoints_of, history_of, start, tiny
 
 EXACT = ("budget.env_steps=3000", "runtime.kind=inprocess", "learner.precision=float32")

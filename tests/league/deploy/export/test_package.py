@@ -32,7 +32,7 @@ from league.policies.policy_store import network_plain
 from league.policies.trust import Untrusted
 from league.store.snapshots import sha256_hex
 from league.store.storage import Storage
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import FOUR, TINY_LSTM, MadeRun, network_of, scaled
 
 MIXED = "main-0-s0*2+main-0-s1"

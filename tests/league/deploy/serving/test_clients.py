@@ -11,7 +11,7 @@ from pathlib import Path
 
 from league.agents.nets.config import NetworkConfig
 from tests.docs.pages import ROOT
-from tests.league.cli import DEADLINE_S, league, spawn
+from tests.league.commands import DEADLINE_S, league, spawn
 from tests.league.judge.matches.eval_runs import FOUR, MadeRun, constant_network
 
 EXAMPLES = ROOT / "docs" / "examples" / "serving"

@@ -24,7 +24,7 @@ from league.operate.chaos.plan import FORK_SERVER
 from league.operate.chaos.plan import HEAD as HEAD_OF_RAY
 from league.processes.reaper import Reaper, descendants
 from league.store.lock import start_ticks
-from tests.league.cli import ROOT, wait_until
+from tests.league.commands import ROOT, wait_until
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

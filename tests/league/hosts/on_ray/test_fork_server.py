@@ -20,7 +20,7 @@ from league.hosts.on_ray.cluster import Cluster
 from league.hosts.on_ray.fork_server import ForkServer
 from league.processes.reaper import descendants
 from league.store.lock import start_ticks
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="hosts are forked on Linux alone"),

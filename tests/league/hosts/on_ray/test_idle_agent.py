@@ -12,7 +12,7 @@ import pytest
 from league.hosts.on_ray import idle_agent
 from league.hosts.on_ray.idle_agent import DASHBOARD_PORTS, RUNTIME_ENV_PORT
 from league.store.lock import start_ticks
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 
 NODE = "ab" * 28
 RAYLET = """

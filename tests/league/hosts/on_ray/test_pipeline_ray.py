@@ -20,7 +20,7 @@ from league.core.state.records import Assignment
 from league.envs.registry import make
 from league.hosts.on_ray.cluster import Cluster
 from league.hosts.on_ray.worker_group import RayWorkerGroup
-from tests.league.cli import ROOT
+from tests.league.commands import ROOT
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

@@ -16,7 +16,7 @@ from league.judge.matches.match_result import Interval, score_games
 from league.judge.matches.pairs import PairRow, pair_row
 from league.judge.matches.report import Conditions, EvalReport, PlayerRow, ReturnRow, team_names
 from league.judge.matches.report_table import report_csv, report_lines
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import FOUR, MadeRun, constant_network
 
 EIGHT = [f"main-exploiter-0-s{number}" for number in range(8)]

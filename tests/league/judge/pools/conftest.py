@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from league.judge.pools.folder import PoolFolder
-from tests.league.cli import league
+from tests.league.commands import league
 
 
 @pytest.fixture

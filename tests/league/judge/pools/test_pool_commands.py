@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from league.store.lock import RunLock
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.pools.frozen_copies import snapshot_folder
 
 

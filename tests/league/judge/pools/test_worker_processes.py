@@ -16,7 +16,7 @@ from league.judge.pools.journaled_pool import read_pool, verified_pool
 from league.judge.pools.service import run_command, worker_processes
 from league.judge.pools.service.client import PoolServiceError
 from league.judge.pools.service.worker_processes import MAX_DEATHS, WorkerProcesses
-from tests.league.cli import league, spawn, wait_until
+from tests.league.commands import league, spawn, wait_until
 
 SLEEPING = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = """

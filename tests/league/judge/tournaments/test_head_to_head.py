@@ -21,7 +21,7 @@ from league.judge.matches.game_moves import PlayedGame
 from league.judge.matches.sprt import SprtConfig
 from league.judge.tournaments.head_to_head import HeadToHead, head_to_head_csv, head_to_head_lines, play_head_to_head
 from league.policies.frozen import FrozenCopy
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import RulePolicy, first_legal
 
 

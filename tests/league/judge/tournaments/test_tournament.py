@@ -25,7 +25,7 @@ from league.judge.tournaments.processes import PlayersFailed, PlayInProcesses
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
 from league.judge.tournaments.report import TournamentReport, tournament_lines
 from league.judge.tournaments.run_tournament import play_tournament
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import MadeRun, constant_network
 
 HERE = Where(jobs=1)

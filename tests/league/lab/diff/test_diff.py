@@ -13,7 +13,7 @@ from league.judge.matches.match_result import Interval
 from league.lab.diff.report import Quantity, _verdict, compare_runs
 from league.lab.diff.seeds import difference
 from league.lab.diff.strengths import MatchRow, Strengths, _elos
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
 

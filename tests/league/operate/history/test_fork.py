@@ -33,7 +33,7 @@ from league.see.reports.verify import verify_run
 from league.store.journal import Journal
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.operate.history.fork_cases import contents
 from tests.league.tiny_runs import (
     ONE_PLAYER,

@@ -21,7 +21,7 @@ from league.see.reports.lineage import read_lineage
 from league.see.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.store.store_faults import DieAt, Died
 from tests.league.tiny_runs import (
     ONE_PLAYER,

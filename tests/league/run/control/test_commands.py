@@ -9,7 +9,7 @@ import pytest
 
 from league.config.run_config import ControlConfig
 from league.run.control.door import open_door
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.run.control.test_door import Desk, run_folder
 
 

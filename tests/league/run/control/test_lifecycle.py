@@ -18,7 +18,7 @@ from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision, write_supervision
-from tests.league.cli import league, wait_until
+from tests.league.commands import league, wait_until
 from tests.league.tiny_runs import start, tiny, write_config
 
 

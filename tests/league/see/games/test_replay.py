@@ -30,7 +30,7 @@ from league.judge.recording.replay_file import (
 )
 from league.policies.trust import Untrusted
 from league.see.games.playback import frames_of, verify_replay
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import TINY
 
 OTHERS = (

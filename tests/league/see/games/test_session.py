@@ -20,7 +20,7 @@ from league.see.games.opponents import open_session, seat_of
 from league.see.games.playback import verify_replay
 from league.see.games.session import GameSession, IllegalMove
 from league.see.games.terminal_play import play_in_terminal
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import TINY, TINY_LSTM
 
 

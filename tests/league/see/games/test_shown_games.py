@@ -23,7 +23,7 @@ from league.see.games.playback import frames_of
 from league.see.games.raster import image_of
 from league.see.games.terminal import Scrubber, show_states
 from league.see.games.video import gif_of, mp4_of
-from tests.league.cli import league
+from tests.league.commands import league
 
 
 def recorded(env_id: str, *, name: str = "a<b", seed: int = 1) -> Replay:

@@ -15,7 +15,7 @@ from league.see.games.playback import verify_replay
 from league.see.games.replay_list import ReplayRow
 from league.see.games.telling import FIRST_WIN, LONGEST, UPSET, choose, surprise, telling_results
 from league.store.run_folder import RunFolder
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
 PLAYER_OF = {"a-s0": "a", "a-s1": "a", "a-s2": "a", "b-s0": "b"}

@@ -16,7 +16,7 @@ from league.run.control.page_process import page_process
 from league.see.page.page_file import PAGE_FILE, PageAddress, PageFile, live_page, page_beside, read_page_file
 from league.see.page.server import listen
 from league.store.lock import this_process
-from tests.league.cli import league, wait_until
+from tests.league.commands import league, wait_until
 from tests.league.see.page.page_runs import write_run, write_status
 
 

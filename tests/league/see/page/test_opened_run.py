@@ -25,7 +25,7 @@ from league.see.page.runs.opened_run import OpenedRun
 from league.store.journal import Journal
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 from tests.league.see.page.page_runs import made_league, write_run
 
 

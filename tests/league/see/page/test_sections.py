@@ -16,7 +16,7 @@ from league.see.reports.figures.yardsticks import yardsticks
 from league.see.reports.payoff import payoff_rows
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
-from tests.league.cli import wait_until
+from tests.league.commands import wait_until
 from tests.league.see.page.page_runs import made_league
 from tests.league.tiny_runs import events_of, state_of
 

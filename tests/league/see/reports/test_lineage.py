@@ -16,7 +16,7 @@ from league.errors import LeagueError
 from league.see.reports.lineage import LineageReport, read_lineage
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
-from tests.league.cli import league
+from tests.league.commands import league
 
 
 def run_with_snapshots(path: Path) -> Path:

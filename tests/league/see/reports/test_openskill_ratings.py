@@ -18,7 +18,7 @@ from league.core.state.events import LeaseFinished
 from league.core.state.records import AssignmentOutcome
 from league.envs.placements import has_placements
 from league.judge.tournaments.openskill_ratings import SkillRow, games_of, openskill_ratings, skills_of
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
 
 THREE, TWO_PAIRS = (0, 1, 2), (0, 1, 0, 1)

@@ -10,7 +10,7 @@ import pytest
 from league.core.state.events import LeaseFinished
 from league.errors import LeagueError
 from league.see.reports.payoff import PayoffReport, PayoffRow, payoff_rows, read_payoff
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import events_of, start, state_of, tiny
 
 

@@ -13,7 +13,7 @@ from league.core.metagame.ratings import RatingRow
 from league.see.reports.meta_game import MetaGameReport, MetaGameRow, meta_game_rows
 from league.see.reports.rating_models import RATING_MODELS, read_rating_model
 from league.see.reports.ratings import RatingsReport, read_ratings
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
 
 RING = CycleReport(3, cyclic_fraction=0.9, num_cycles=1, ring=3, strongest=(("a", 0.8), ("b", 0.7), ("c", 0.9)))

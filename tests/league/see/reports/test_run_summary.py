@@ -14,7 +14,7 @@ from league.config.loading import load_config
 from league.envs.protocol import EnvError
 from league.run.budget import Spent
 from league.see.reports.run_summary import evaluation_limit_s, next_commands, show_end
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.tiny_runs import tiny, write_config
 
 

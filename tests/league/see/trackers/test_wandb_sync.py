@@ -14,7 +14,7 @@ from league.errors import LeagueError
 from league.see.trackers import wandb_sync
 from league.store.lock import start_ticks
 from league.store.run_folder import RunFolder
-from tests.league.cli import ROOT, wait_until
+from tests.league.commands import ROOT, wait_until
 
 HANGS = """
 import os, pathlib, time

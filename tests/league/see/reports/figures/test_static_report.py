@@ -15,7 +15,7 @@ from league.see.reports.figures.report import Report, read_report
 from league.see.reports.figures.report_csv import LONG, report_files, report_long
 from league.see.reports.figures.report_html import report_html
 from league.see.reports.figures.report_markdown import report_markdown
-from tests.league.cli import league
+from tests.league.commands import league
 from tests.league.see.page.page_runs import write_run
 from tests.league.tiny_runs import state_of
 
