@@ -132,6 +132,7 @@ class Refuse:
 sys.meta_path.insert(0, Refuse())
 import league.agents.learner.build, league.agents.learner.pipeline.torch_pipeline
 import league.agents.learner.data.feeder, league.agents.learner.workers.worker_process
-assert not any(name.partition(".")[0] == "league" for name in sys.modules)
+parts = {name.split(".")[1] for name in sys.modules if name.startswith("league.")}
+assert parts == {"agents", "core", "envs", "version"}, parts
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120.0)

@@ -11,7 +11,7 @@ from league.cli.main import app
 from league.run.operations.catalogue import OPERATIONS
 
 OF_HOSTS = {"actor_hosts": "--count", "park": "--park", "unpark": "--unpark", "drain": "--drain"}
-GUIDE = Path(__file__).parents[3] / "docs" / "operating.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "operating.md"
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
