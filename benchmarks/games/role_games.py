@@ -1,0 +1,429 @@
+"""Small games made by number: symmetric ones of many kinds, and ones whose seats have roles that views do not tell.
+
+Each family draws the payoffs, sizes and lengths of a game from its number. In a symmetric game nothing changes if all
+seats swap places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvSpec, Turn
+
+Draws = np.random.Generator
+
+
+class SmallGame:
+    """One game. The constructor takes the draws that fix its rules; `begin` those of an episode.
+
+    Attributes:
+      seats, actions, numbers: of the game: seats, actions of each, numbers of a view.
+      acting: seats that act now. over: whether the episode has ended.
+    """
+
+    seats, actions, numbers = 2, 3, 1
+
+    def __init__(self, rules: Draws) -> None:
+        self.length = int(rules.integers(1, 7))
+        self.draws = rules
+        self.acting = tuple(range(self.seats))
+        self.round = 0
+
+    def begin(self, draws: Draws) -> None:
+        """Start an episode."""
+        self.draws, self.round = draws, 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the last round was played."""
+        return self.round >= self.length
+
+    def view(self, seat: int) -> list[float]:
+        """What a seat sees: here the round."""
+        return [float(self.round)]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Take the actions of the acting seats; returns the rewards of all."""
+        raise NotImplementedError
+
+
+class Contest(SmallGame):
+    """Symmetric: random antisymmetric payoffs in every round, added up unseen and told at the end by their sign."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.actions = int(rules.integers(2, 7))
+        payoffs = rules.integers(-3, 4, (self.length, self.actions, self.actions))
+        self.payoffs = payoffs - payoffs.transpose(0, 2, 1)
+        self.only_signs = bool(rules.integers(2))
+        self.pays_late = bool(rules.integers(2))
+        self.score = 0.0
+
+    def begin(self, draws: Draws) -> None:
+        """Forget the score too."""
+        super().begin(draws)
+        self.score = 0.0
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay now, or at the end."""
+        won = float(self.payoffs[self.round, chosen[0], chosen[1]])
+        self.round += 1
+        self.score += won
+        paid = (self.score if self.over else 0.0) if self.pays_late else won
+        return np.array([1.0, -1.0]) * (np.sign(paid) if self.only_signs else paid)
+
+
+class Hands(Contest):
+    """Symmetric: a contest in which each sees what it and the other played before, itself first."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.numbers = 3
+        self.last = (-1, -1)
+
+    def begin(self, draws: Draws) -> None:
+        """Nothing was played."""
+        super().begin(draws)
+        self.last = (-1, -1)
+
+    def view(self, seat: int) -> list[float]:
+        """Own last action first."""
+        return [float(self.round), float(self.last[seat]), float(self.last[1 - seat])]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """As in a contest."""
+        self.last = (chosen[0], chosen[1])
+        return super().play(chosen)
+
+
+class CommonPrize(SmallGame):
+    """Symmetric: both see the same prize, which never comes again, and the higher bid wins it and pays."""
+
+    actions = 5
+
+    def begin(self, draws: Draws) -> None:
+        """Draw a prize."""
+        super().begin(draws)
+        self.prize = float(draws.random())
+
+    def view(self, seat: int) -> list[float]:
+        """The prize."""
+        return [self.prize]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """The higher bid wins."""
+        bids = np.array([chosen[seat] for seat in range(self.seats)])
+        won = (bids == bids.max()) & ((bids == bids.max()).sum() == 1)
+        paid = np.where(won, self.prize - bids / self.actions, 0.0)
+        self.round += 1
+        self.prize = float(self.draws.random())
+        return paid
+
+
+class ThreeBids(CommonPrize):
+    """Symmetric: the same with three seats."""
+
+    seats = 3
+
+
+class Heap(SmallGame):
+    """Symmetric, in turns: a random seat begins, and who takes the last stone of a heap wins."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.size = int(rules.integers(3, 12))
+        self.heap = self.size
+
+    def begin(self, draws: Draws) -> None:
+        """Draw who begins."""
+        super().begin(draws)
+        self.heap, self.acting = self.size, (int(draws.integers(2)),)
+
+    @property
+    def over(self) -> bool:
+        """Whether the heap is gone."""
+        return self.heap <= 0
+
+    def view(self, seat: int) -> list[float]:
+        """The heap."""
+        return [float(self.heap)]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Take one to three."""
+        mover = self.acting[0]
+        self.heap -= chosen[mover] + 1
+        paid = np.zeros(2)
+        if self.over:
+            paid[mover], paid[1 - mover] = 1.0, -1.0
+        self.acting = (1 - mover,)
+        return paid
+
+
+class Luck(SmallGame):
+    """Symmetric: rare and heavy winnings of each seat by itself, whatever it does."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.chance, self.power = float(rules.choice([0.003, 0.03, 0.3])), float(rules.choice([0.0, 1.0, 3.0]))
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay by chance."""
+        self.round += 1
+        stakes = (1.0 + self.draws.pareto(1.5, 2)) ** self.power
+        return np.where(self.draws.random(2) < self.chance, stakes, 0.0)
+
+
+class Advantage(Contest):
+    """Symmetric: one seat, drawn anew for each episode, has a hidden advantage in all of its rounds."""
+
+    def begin(self, draws: Draws) -> None:
+        """Draw who has it."""
+        super().begin(draws)
+        self.ahead = np.roll([2.0, -2.0], int(draws.integers(2)))
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay it on top."""
+        return super().play(chosen) + self.ahead
+
+
+class Constant(SmallGame):
+    """Symmetric: every action pays the same."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.pay = float(rules.choice([0.0, 0.1, -1.0, 1e6]))
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay it."""
+        self.round += 1
+        return np.full(2, self.pay)
+
+
+class Draw(Contest):
+    """Symmetric: nearly all games are drawn."""
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay one game in fifty."""
+        return super().play(chosen) * (self.draws.random() < 0.02)
+
+
+class Pennies(SmallGame):
+    """Roles: one seat wants equal actions, the other unequal ones, with noise on each payoff; both see the round."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.actions, self.noise = int(rules.integers(2, 4)), float(rules.choice([0.0, 0.5, 1.0]))
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay the first seat where both chose the same."""
+        self.round += 1
+        won = (1.0 if chosen[0] == chosen[1] else -1.0) + self.noise * self.draws.normal()
+        return np.array([won, -won])
+
+
+class HiddenPennies(Pennies):
+    """Roles: the same beside a number that both see and that never comes again."""
+
+    def begin(self, draws: Draws) -> None:
+        """Draw a number."""
+        super().begin(draws)
+        self.number = float(draws.random())
+
+    def view(self, seat: int) -> list[float]:
+        """The number, the same for both."""
+        return [self.number]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Draw another."""
+        self.number = float(self.draws.random())
+        return super().play(chosen)
+
+
+class Tax(SmallGame):
+    """Roles: the second seat pays for one of the actions, which is free for the first."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.tax = float(rules.uniform(0.6, 1.5))
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """A prize by chance, less the tax."""
+        self.round += 1
+        return self.draws.normal(size=2) - np.array([0.0, self.tax if chosen[1] == 0 else 0.0])
+
+
+class Pursuit(SmallGame):
+    """Roles: one seat chases the other on a ring; both see both places, first the hunter's."""
+
+    numbers = 2
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.ring, self.length = int(rules.integers(4, 9)), int(rules.integers(4, 12))
+        self.places = [0, 0]
+
+    def begin(self, draws: Draws) -> None:
+        """Draw the places."""
+        super().begin(draws)
+        self.places = draws.integers(self.ring, size=2).tolist()
+
+    def view(self, seat: int) -> list[float]:
+        """Both places."""
+        return [float(place) for place in self.places]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Move left, stay or move right; a catch pays the hunter."""
+        self.round += 1
+        self.places = [(place + chosen[seat] - 1) % self.ring for seat, place in enumerate(self.places)]
+        caught = self.places[0] == self.places[1]
+        return np.array([1.0, -1.0]) * caught
+
+
+class Tracks(SmallGame):
+    """Roles: each drives a point of its own along a line, and wins by being ahead; both see the same two numbers."""
+
+    numbers = 2
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.length = int(rules.integers(4, 12))
+        self.places = np.zeros(2)
+
+    def begin(self, draws: Draws) -> None:
+        """Draw the places."""
+        super().begin(draws)
+        self.places = draws.normal(size=2)
+
+    def view(self, seat: int) -> list[float]:
+        """Both places."""
+        return self.places.tolist()  # type: ignore[no-any-return]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Move; the one that is ahead at the end wins."""
+        self.round += 1
+        self.places = self.places + 0.3 * np.array([chosen[0] - 1, chosen[1] - 1]) + 0.1 * self.draws.normal(size=2)
+        ahead = np.sign(self.places[0] - self.places[1]) if self.over else 0.0
+        return np.array([ahead, -ahead])
+
+
+class Scales(Luck):
+    """Roles: the second seat earns a thousandth."""
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.chance, self.power = 0.5, 0.0
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """Pay by chance."""
+        return super().play(chosen) * np.array([1.0, 1e-3])
+
+
+class Tagger(SmallGame):
+    """Roles: two seats win by choosing what the third did not; all see the round."""
+
+    seats = 3
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """The third wins by a hit."""
+        self.round += 1
+        hits = sum(chosen[seat] == chosen[2] for seat in (0, 1))
+        return np.array([*(1.0 if chosen[seat] != chosen[2] else -1.0 for seat in (0, 1)), float(hits)])
+
+
+SYMMETRIC: Mapping[str, Callable[[Draws], SmallGame]] = {
+    "contest": Contest,
+    "hands": Hands,
+    "common_prize": CommonPrize,
+    "three_bids": ThreeBids,
+    "heap": Heap,
+    "luck": Luck,
+    "advantage": Advantage,
+    "constant": Constant,
+    "draw": Draw,
+}
+ROLES: Mapping[str, Callable[[Draws], SmallGame]] = {
+    "pennies": Pennies,
+    "hidden_pennies": HiddenPennies,
+    "tax": Tax,
+    "pursuit": Pursuit,
+    "tracks": Tracks,
+    "scales": Scales,
+    "tagger": Tagger,
+}
+"""Family -> its class."""
+
+
+class RoleGame:
+    """N small games of one family and number as a `BatchedEnv`."""
+
+    def __init__(self, family: str, number: int, *, num_envs: int) -> None:
+        kind = {**SYMMETRIC, **ROLES}[family]
+        self._games = [kind(np.random.default_rng(number)) for _ in range(num_envs)]
+        game = self._games[0]
+        self.num_envs = num_envs
+        self.spec = EnvSpec(
+            env_id=family,
+            num_seats=game.seats,
+            observations={"observation": ArraySpec((game.numbers,), "float32")},
+            actions=ActionSpec(kind="categorical", num_actions=game.actions),
+            teams=tuple(range(game.seats)),
+            has_mask=False,
+            seat_names=tuple(f"seat_{seat}" for seat in range(game.seats)),
+        )
+        self._rng = np.random.default_rng(0)
+        self._slots: list[tuple[int, int]] = []
+        self._waiting = np.zeros((num_envs, game.seats))
+        self._earned = np.zeros((num_envs, game.seats))
+
+    def reset(self, seed: int) -> Turn:
+        """As in the protocol."""
+        self._rng = np.random.default_rng(seed)
+        self._waiting[:] = self._earned[:] = 0.0
+        for game in self._games:
+            game.begin(self._rng)
+        return self._turn(np.zeros(self.num_envs, np.bool_))
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """As in the protocol."""
+        chosen: list[dict[int, int]] = [{} for _ in self._games]
+        for (place, seat), action in zip(self._slots, actions.tolist(), strict=True):
+            chosen[place][seat] = action
+            self._waiting[place, seat] = 0.0
+        ended = np.zeros(self.num_envs, np.bool_)
+        for place, game in enumerate(self._games):
+            paid = game.play(chosen[place])
+            self._waiting[place] += paid
+            self._earned[place] += paid
+            ended[place] = game.over
+            if game.over:
+                game.begin(self._rng)
+        return self._turn(ended)
+
+    def close(self) -> None:
+        """As in the protocol."""
+
+    def _turn(self, ended: NDArray[np.bool_]) -> Turn:
+        self._slots = [(place, seat) for place, game in enumerate(self._games) for seat in sorted(game.acting)]
+        returns = np.where(ended[:, None], self._earned, 0.0).astype(np.float32)
+        rewards = self._waiting.astype(np.float32)
+        self._waiting[ended] = self._earned[ended] = 0.0
+        obs: Any = [self._games[place].view(seat) for place, seat in self._slots]
+        return Turn(
+            env_index=np.array([place for place, _ in self._slots], np.int64),
+            seat=np.array([seat for _, seat in self._slots], np.int64),
+            obs={"observation": np.array(obs, np.float32)},
+            action_mask=None,
+            rewards=rewards,
+            terminated=ended,
+            truncated=np.zeros(self.num_envs, np.bool_),
+            returns=returns,
+        )
+
+
+def make(num_envs: int, family: str, number: int = 0) -> BatchedEnv:
+    """A factory for `env.id`."""
+    return RoleGame(family, number, num_envs=num_envs)
