@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from benchmarks.games.role_games import ROLES, SYMMETRIC, make
+from benchmarks.games.role_env import RoleGame
+from benchmarks.games.role_games import ROLES, SYMMETRIC
 from league.envs.bots import RandomBot
 from league.envs.facts.game_statistics import GameStatistics
 
@@ -64,8 +65,8 @@ def games_of(families: Mapping[str, object], count: int) -> Iterable[tuple[str, 
 
 
 def sees_roles(family: str, number: int, *, num_envs: int, turns: int, seed: int) -> bool:
-    """Whether random play of so many turns tells any two seats of a game apart."""
-    env = make(num_envs, family, number)
+    """True if random play of so many turns finds two roles in a game."""
+    env = RoleGame(family, number, num_envs=num_envs)
     seen, bot, turn = GameStatistics(env.spec, num_envs=num_envs), RandomBot(seed=seed), env.reset(seed)
     for _ in range(turns):
         actions = bot.act(env, turn, np.arange(turn.env_index.size))

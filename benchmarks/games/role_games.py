@@ -7,12 +7,9 @@ seats swap places.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from league.envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvSpec, Turn
 
 Draws = np.random.Generator
 
@@ -39,7 +36,7 @@ class SmallGame:
 
     @property
     def over(self) -> bool:
-        """Whether the last round was played."""
+        """True after the last round."""
         return self.round >= self.length
 
     def view(self, seat: int) -> list[float]:
@@ -145,7 +142,7 @@ class Heap(SmallGame):
 
     @property
     def over(self) -> bool:
-        """Whether the heap is gone."""
+        """True once the heap is gone."""
         return self.heap <= 0
 
     def view(self, seat: int) -> list[float]:
@@ -178,7 +175,7 @@ class Luck(SmallGame):
 
 
 class Advantage(Contest):
-    """Symmetric: one seat, drawn anew for each episode, has a hidden advantage in all of its rounds."""
+    """Symmetric: one seat, drawn for each episode, has a hidden advantage in all of its rounds."""
 
     def begin(self, draws: Draws) -> None:
         """Draw who has it."""
@@ -355,75 +352,3 @@ ROLES: Mapping[str, Callable[[Draws], SmallGame]] = {
     "tagger": Tagger,
 }
 """Family -> its class."""
-
-
-class RoleGame:
-    """N small games of one family and number as a `BatchedEnv`."""
-
-    def __init__(self, family: str, number: int, *, num_envs: int) -> None:
-        kind = {**SYMMETRIC, **ROLES}[family]
-        self._games = [kind(np.random.default_rng(number)) for _ in range(num_envs)]
-        game = self._games[0]
-        self.num_envs = num_envs
-        self.spec = EnvSpec(
-            env_id=family,
-            num_seats=game.seats,
-            observations={"observation": ArraySpec((game.numbers,), "float32")},
-            actions=ActionSpec(kind="categorical", num_actions=game.actions),
-            teams=tuple(range(game.seats)),
-            has_mask=False,
-            seat_names=tuple(f"seat_{seat}" for seat in range(game.seats)),
-        )
-        self._rng = np.random.default_rng(0)
-        self._slots: list[tuple[int, int]] = []
-        self._waiting = np.zeros((num_envs, game.seats))
-        self._earned = np.zeros((num_envs, game.seats))
-
-    def reset(self, seed: int) -> Turn:
-        """As in the protocol."""
-        self._rng = np.random.default_rng(seed)
-        self._waiting[:] = self._earned[:] = 0.0
-        for game in self._games:
-            game.begin(self._rng)
-        return self._turn(np.zeros(self.num_envs, np.bool_))
-
-    def step(self, actions: NDArray[np.generic]) -> Turn:
-        """As in the protocol."""
-        chosen: list[dict[int, int]] = [{} for _ in self._games]
-        for (place, seat), action in zip(self._slots, actions.tolist(), strict=True):
-            chosen[place][seat] = action
-            self._waiting[place, seat] = 0.0
-        ended = np.zeros(self.num_envs, np.bool_)
-        for place, game in enumerate(self._games):
-            paid = game.play(chosen[place])
-            self._waiting[place] += paid
-            self._earned[place] += paid
-            ended[place] = game.over
-            if game.over:
-                game.begin(self._rng)
-        return self._turn(ended)
-
-    def close(self) -> None:
-        """As in the protocol."""
-
-    def _turn(self, ended: NDArray[np.bool_]) -> Turn:
-        self._slots = [(place, seat) for place, game in enumerate(self._games) for seat in sorted(game.acting)]
-        returns = np.where(ended[:, None], self._earned, 0.0).astype(np.float32)
-        rewards = self._waiting.astype(np.float32)
-        self._waiting[ended] = self._earned[ended] = 0.0
-        obs: Any = [self._games[place].view(seat) for place, seat in self._slots]
-        return Turn(
-            env_index=np.array([place for place, _ in self._slots], np.int64),
-            seat=np.array([seat for _, seat in self._slots], np.int64),
-            obs={"observation": np.array(obs, np.float32)},
-            action_mask=None,
-            rewards=rewards,
-            terminated=ended,
-            truncated=np.zeros(self.num_envs, np.bool_),
-            returns=returns,
-        )
-
-
-def make(num_envs: int, family: str, number: int = 0) -> BatchedEnv:
-    """A factory for `env.id`."""
-    return RoleGame(family, number, num_envs=num_envs)

@@ -49,13 +49,13 @@ UNEVEN_RETURNS = 10.0
 """Ratio between the sizes of two seats' returns from which they earn on scales of their own."""
 
 ERROR_RATE = 1.0 / 3_000
-"""Probability that any two seats of a symmetric game are told apart, all pairs and rules together."""
+"""Probability of a false alarm in a symmetric game, all pairs of seats and rules together."""
 
 RULES = 3
 
 MAX_NUMBERS = 64
-"""Numbers of a view up to which it is looked at what goes with each; seats that always see the same picture are told
-apart without that."""
+"""Numbers of a view up to which each is compared with rewards; seats that always see the same larger view are always
+taken for different roles."""
 
 MAX_FEATURES = 8
 """Numbers that stand for an action."""
@@ -216,7 +216,7 @@ class SeatRoles:
         return ""
 
     def _earn_apart(self, pair: tuple[int, int]) -> bool:
-        """Whether the sizes of two seats' returns differ by more than chance."""
+        """True if the sizes of two seats' returns differ by more than chance."""
         returns = np.abs([returned[list(pair)] for _, returned in self._ends])
         blocks = blocks_of(np.array([game for game, _ in self._ends], np.int64))
         apart = np.bincount(blocks, returns[:, 0] - returns[:, 1])
@@ -242,7 +242,7 @@ class SeatRoles:
         return most, exchange_is_seen(differences, error_rate=self._error_rate, counted=counted)
 
     def _acts_apart(self, own: NDArray[np.int64], is_first: NDArray[np.bool_]) -> bool:
-        """Whether actions or views go with other rewards for one seat than for another that always sees the same."""
+        """True if actions or views go with other rewards for one seat than for another that always sees the same."""
         views, actions, others = (
             np.array(kept)[own] for kept in (self._seen.views, self._seen.actions, self._seen.others)
         )
