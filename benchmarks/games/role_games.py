@@ -40,7 +40,7 @@ class SmallGame:
         return self.round >= self.length
 
     def view(self, seat: int) -> list[float]:
-        """What a seat sees: here the round."""
+        """The view of a seat: here the round."""
         return [float(self.round)]
 
     def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:

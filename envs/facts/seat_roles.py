@@ -63,7 +63,7 @@ MAX_FEATURES = 8
 
 @dataclass
 class _Decisions:
-    """What was kept of each decision, lists of length D.
+    """Facts of each decision, lists of length D.
 
     Fields:
       cells: hashes of (view, own action) and of (view, own action, actions of the others).
