@@ -178,13 +178,18 @@ def _check_mask(spec: EnvSpec, turn: Turn) -> Iterator[tuple[str, str]]:
 
 def _check_final(spec: EnvSpec, turn: Turn) -> Iterator[tuple[str, str]]:
     cut = np.flatnonzero(turn.truncated)
+    rejoined = [] if turn.rejoined is None else [(int(game), int(seat)) for game, seat in np.argwhere(turn.rejoined)]
+    acting = set(zip(turn.env_index.tolist(), turn.seat.tolist(), strict=True))
+    if not set(rejoined) <= acting:
+        yield "seats that rejoin act", f"{rejoined} rejoin, but only {sorted(acting)} act"
     if turn.final is None:
         if cut.size:
             yield "last observations of truncated episodes", f"game {cut[0]} was truncated, final is None; give it"
         return
     wanted = {(int(game), seat) for game in cut for seat in range(spec.num_seats)}
     given = list(zip(turn.final.env_index.tolist(), turn.final.seat.tolist(), strict=True))
-    if not set(given) <= wanted or len(given) != len(set(given)) or {game for game, _ in given} != set(cut.tolist()):
+    ends = set(given) - set(rejoined)
+    if not ends <= wanted or len(given) != len(set(given)) or {game for game, _ in ends} != set(cut.tolist()):
         yield (
             "last observations of truncated episodes",
             f"final has the slots {given}, expected some of {sorted(wanted)}",
@@ -355,6 +360,7 @@ def differs(
         "terminated",
         "truncated",
         "returns",
+        "rejoined",
         "final",
     ),
 ) -> str:

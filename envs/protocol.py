@@ -240,9 +240,9 @@ class EnvSpec:
 
 @dataclass(frozen=True)
 class FinalObservation:
-    """Last observations of the seats of truncated episodes, to bootstrap from. F = number of such slots.
+    """Last observations of seats that were cut off, to bootstrap from. F = number of such slots.
 
-    A seat of such an episode that is missing here terminated before it: for it nothing follows.
+    A seat of a truncated episode that is missing here terminated before it: for it nothing follows.
 
     env_index, seat: int64 [F]; obs: name -> [F, ...].
     """
@@ -266,8 +266,12 @@ class Turn:
         that ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
       terminated: bool [N], the episode ended by the rules in this step: nothing follows, bootstrap with 0.
       truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
-      final: the last observations of the seats that were cut off in the truncated episodes; None if there are none.
+      final: the last observations of the seats that were cut off, in the truncated episodes and before they rejoined;
+        None if there are none.
       returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step, else 0.
+      rejoined: bool [N, S], seats whose part of the episode had ended, by a death or a cut, and that act again in this
+        turn: another part begins. The rewards of this turn belong to the last one. Its last decision leads to the
+        observation in `final` if the seat was cut off, and to nothing if it died. None if there are none.
       aborted: bool [N], the env failed and its unfinished episode is thrown away: it has not ended, its last actions
         have no result, and its rewards are 0; None if there are none.
 
@@ -283,6 +287,7 @@ class Turn:
     truncated: NDArray[np.bool_]
     returns: NDArray[np.float32]
     final: FinalObservation | None = None
+    rejoined: NDArray[np.bool_] | None = None
     aborted: NDArray[np.bool_] | None = None
 
     @property

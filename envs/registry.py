@@ -163,10 +163,21 @@ def _kind(env: object) -> str | None:
     """The adapter for an env by its attributes: agents and `last` is AEC, agents without `last` is parallel."""
     if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
         return None
-    if hasattr(env, "possible_agents"):
+    if _has(env, "possible_agents"):
         aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
         return "league.envs.adapters.pettingzoo:AecEnv.of" if aec else "league.envs.adapters.pettingzoo:ParallelEnv.of"
-    return GYMNASIUM if hasattr(env, "action_space") else None
+    return GYMNASIUM if _has(env, "action_space") else None
+
+
+def _has(env: object, name: str) -> bool:
+    """True if an object has an attribute, also where reading it raises: its adapter then says what."""
+    try:
+        getattr(env, name)
+    except AttributeError:
+        return any(name in vars(kind) for kind in type(env).__mro__)
+    except Exception:  # code of others: the adapter reads it again, and says what it raised
+        return True
+    return True
 
 
 def _load_own(env_id: str) -> Callable[..., Any]:

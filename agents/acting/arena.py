@@ -303,6 +303,8 @@ class Arena:
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):
             self._finish(self._end(turn, ended))
+        if turn.rejoined is not None and turn.rejoined.any():
+            self._finish(self._rejoin(turn, np.flatnonzero(turn.rejoined)))
         if turn.aborted is not None:
             self._abort(np.flatnonzero(turn.aborted))
             restarted = restarted | turn.aborted
@@ -350,14 +352,20 @@ class Arena:
         recorded = np.flatnonzero(self._records[ended].reshape(-1))
         if not len(recorded):
             return None
-        chosen = rows[recorded]
         assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
-        final, terminated = None, np.ones(len(chosen), np.bool_)
+        return self._close(turn, rows[recorded])
+
+    def _rejoin(self, turn: Turn, rows: NDArray[np.int64]) -> Unrolls | None:
+        """Close the parts of an episode after which seats act again; they remember nothing of them."""
+        self._core[rows], self._core_given[rows] = 0.0, True
+        return self._close(turn, rows[self._records.reshape(-1)[rows]])
+
+    def _close(self, turn: Turn, rows: NDArray[np.int64]) -> Unrolls | None:
+        """Close the last decisions of recorded rows; those that were cut off lead to their last observations."""
+        final, terminated = None, np.ones(len(rows), np.bool_)
         if turn.final is not None and self._bootstrap_time_limits:
-            final, terminated = self._final_by_row(turn, chosen)
-        return self._builder.end(
-            chosen, rewards=turn.rewards.reshape(-1)[chosen], terminated=terminated, final_obs=final
-        )
+            final, terminated = self._final_by_row(turn, rows)
+        return self._builder.end(rows, rewards=turn.rewards.reshape(-1)[rows], terminated=terminated, final_obs=final)
 
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""

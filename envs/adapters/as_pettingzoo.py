@@ -14,7 +14,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo import ParallelEnv as PettingZooParallelEnv
 
-from league.envs.adapters.spaces import MASK
+from league.envs.adapters.checks.masks import MASK
 from league.envs.closing import closed_on_error
 from league.envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from league.envs.registry import make

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from league.envs.adapters.checks.masks import MaskMethod, mask_of, mask_path
 from league.envs.adapters.external import ExternalEnv
 from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.pettingzoo import AecEnv
-from league.envs.adapters.spaces import action_code, flat_mask, mask_of
+from league.envs.adapters.spaces import action_code, flat_mask
 from league.envs.closing import closed_on_error
 from league.envs.protocol import EnvError
 
@@ -118,7 +119,9 @@ class AecLoop:
         agent = env.agent_selection
         if env.terminations[agent] or env.truncations[agent]:
             return NO_ACTION, 0
-        return _draw(env.action_space(agent), mask_of(env.observe(agent), env.infos.get(agent)), self._rng), 1
+        return _draw(
+            env.action_space(agent), _mask_of(env, agent, env.observe(agent), env.infos.get(agent)), self._rng
+        ), 1
 
     def step(self, actions: Any) -> None:
         """As in `Loop`."""
@@ -146,7 +149,9 @@ class ParallelLoop:
             return None, 0
         return {
             agent: _draw(
-                self._env.action_space(agent), mask_of(self._seen.get(agent), self._infos.get(agent)), self._rng
+                self._env.action_space(agent),
+                _mask_of(self._env, agent, self._seen.get(agent), (self._infos or {}).get(agent)),
+                self._rng,
             )
             for agent in agents
         }, len(agents)
@@ -167,7 +172,7 @@ class GymnasiumLoop:
 
     def reset(self, seed: int) -> None:
         """As in `Loop`."""
-        self._mask, self._over = mask_of(*self._env.reset(seed=seed)), False
+        self._mask, self._over = _mask_of(self._env, None, *self._env.reset(seed=seed)), False
 
     def choose(self) -> tuple[Any, int]:
         """As in `Loop`."""
@@ -176,7 +181,20 @@ class GymnasiumLoop:
     def step(self, actions: Any) -> None:
         """As in `Loop`."""
         observation, _, terminated, truncated, infos = self._env.step(actions)
-        self._mask, self._over = mask_of(observation, infos), terminated or truncated
+        self._mask, self._over = _mask_of(self._env, None, observation, infos), terminated or truncated
+
+
+def _mask_of(env: Any, agent: Any, observation: Any, infos: Any) -> Any:
+    """The mask that an env gives an agent; None for the lone one of Gymnasium, and where all is legal."""
+    observed, acted = env.observation_space, env.action_space
+    if callable(observed):
+        observed, acted = observed(agent), acted(agent)
+    path = mask_path(observed, action_code(acted, env_id="bare").spec.num_actions)
+    mask, method = mask_of(observation, infos, path=path), MaskMethod.of(env)
+    if mask is not None or method is None:
+        return mask
+    agents = getattr(env, "possible_agents", [agent])
+    return method(env, agent=agent, seat=agents.index(agent))
 
 
 def _draw(space: Any, mask: Any, rng: np.random.Generator) -> Any:

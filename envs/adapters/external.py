@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.declared_ranges import DeclaredRanges
+from league.envs.adapters.checks.masks import late_mask, mask_name, mask_of
 from league.envs.adapters.copying import copy_game
 from league.envs.adapters.frames import Frame, frame_of
 from league.envs.adapters.outline import Outline
@@ -53,11 +55,13 @@ class ExternalEnv(ResumableGames):
         self.num_envs = len(games)
         self._games = list(games)
         self._outline = outline
-        self._builder = TurnBuilder(outline.spec, outline.forms, num_envs=len(games))
+        ranges = DeclaredRanges(outline.spec.env_id, outline.bounds)
+        self._builder = TurnBuilder(outline.spec, outline.forms, num_envs=len(games), ranges=ranges)
         self._entropy: tuple[int, ...] = (0,)
         self._episodes = [0] * len(games)
         self._steps = [0] * len(games)
-        self._cut_off: list[dict[int, Fields]] = [{} for _ in games]  # last observations of truncated seats
+        # Seats that are out, with their last observations if they were cut off, and None if they died.
+        self._left: list[dict[int, Fields | None]] = [{} for _ in games]
         self._at = 0  # the game being stepped, for the message when it raises
         self._frames: list[Frame] | None = None  # of the games before their last restart; None: not kept
         self._failures: FailureCount | None = None  # None: a failure raises
@@ -131,7 +135,7 @@ class ExternalEnv(ResumableGames):
         forked._episodes = [self._episodes[game] for game in env_indices]
         forked._steps = [self._steps[game] for game in env_indices]
         forked._builder = self._builder.copy_games(np.asarray(env_indices, np.int64))
-        forked._cut_off = [dict(self._cut_off[game]) for game in env_indices]
+        forked._left = [dict(self._left[game]) for game in env_indices]
         return forked, forked._builder.turn()
 
     def keep_frames(self) -> None:
@@ -148,6 +152,34 @@ class ExternalEnv(ResumableGames):
         """Reset one game and show its first slots."""
         raise NotImplementedError
 
+    def _show(self, game: int, seat: int, agent: Any, observation: Any, infos: Any) -> None:
+        """Show a seat that must act, as its env names it, with the mask that its env gives; it may have been out.
+
+        Raises:
+          EnvError: the env gave no mask at first, or the mask is none.
+        """
+        outline = self._outline
+        if seat in self._left[game]:
+            self._builder.rejoin(game, seat, self._left[game].pop(seat))
+        if not self.spec.has_mask:
+            if name := mask_name(observation, infos):
+                where = f", game {game}, seat {self.spec.seat_names[seat]}"
+                raise late_mask(self.spec.env_id, where, name, acts_in_box=self.spec.actions.kind == "box")
+            self._builder.show(game, seat, observation, None)
+            return
+        try:
+            mask = mask_of(observation, infos, path=outline.mask_paths[seat])
+        except ValueError as error:
+            raise EnvError(f"{self.spec.env_id}, game {game}, seat {self.spec.seat_names[seat]}: {error}") from error
+        if mask is None and outline.mask_method is not None:
+            mask = outline.mask_method(self._games[game], agent=agent, seat=seat)
+        self._builder.show(game, seat, observation, mask)
+
+    def _leave(self, game: int, seat: int, observation: Any) -> None:
+        """Take a seat out of the episode, if it is in. observation: the last if it was cut off, None if it died."""
+        if seat not in self._left[game]:
+            self._left[game][seat] = None if observation is None else self._builder.encode(seat, observation)
+
     def _finish(self, game: int, *, truncated: bool) -> None:
         """End the episode of a game and start its next one."""
         if self._frames is not None:
@@ -160,14 +192,14 @@ class ExternalEnv(ResumableGames):
 
     def _finish_seen(self, game: int) -> None:
         """End the episode of a game, as truncated if any seat was cut off, whose last observations were kept."""
-        cut_off = self._cut_off[game]
-        for seat in sorted(cut_off):
-            self._builder.keep_final(game, seat, cut_off[seat])
+        cut_off = {seat: last for seat, last in sorted(self._left[game].items()) if last is not None}
+        for seat, last in cut_off.items():
+            self._builder.keep_final(game, seat, last)
         self._finish(game, truncated=bool(cut_off))
 
     def _start(self, game: int) -> None:
         self._steps[game] = 0
-        self._cut_off[game].clear()
+        self._left[game].clear()
         if self._place is not None:
             self._enter(game)
         self._begin(game, self._seed_of(game))

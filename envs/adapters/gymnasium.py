@@ -11,14 +11,16 @@ from typing import Any
 
 import gymnasium
 
+from league.envs.adapters.checks.asking import asked, unpacked
+from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, mask_name
 from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.gymnasium_arrays import array_env
 from league.envs.adapters.outline import outline_of
-from league.envs.adapters.spaces import MASK, mask_of
 from league.envs.closing import closed_on_error
 from league.envs.protocol import BatchedEnv, EnvError
 
 SEAT = "player"
+STEP_PARTS = "an observation, a reward, terminated, truncated, infos"
 
 
 def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv:
@@ -55,41 +57,49 @@ class GymnasiumEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            space = games[0].observation_space
+            game = games[0]
+            space = asked(env_id, "observation_space", lambda: game.observation_space)
             if callable(space):
                 raise EnvError(
                     f"{env_id}: its observation_space is a method, as PettingZoo's, but it has no possible_agents; list"
                     " the name of every agent there"
                 )
-            has_mask = MASK in getattr(space, "spaces", ()) or MASK in _first_infos(games[0], env_id=env_id)
-            outline = outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask)
+            method = asked(env_id, "action_masks", lambda: MaskMethod.of(game))
+            outline = outline_of(
+                env_id,
+                [SEAT],
+                [space],
+                [asked(env_id, "action_space", lambda: game.action_space)],
+                shows_mask=lambda: f"{method.name}()" if method is not None else _first_mask(game, env_id=env_id),
+                mask_method=method,
+            )
             return cls(games, replace(outline, make_one=make_one, make_bare=make_one))
 
     def _begin(self, game: int, seed: int) -> None:
-        observation, infos = self._games[game].reset(seed=seed)
-        self._show_one(game, observation, infos)
+        begun = self._games[game].reset(seed=seed)
+        observation, infos = unpacked(self.spec.env_id, "reset", begun, "an observation, infos")
+        self._show(game, 0, SEAT, observation, infos)
 
     def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
-        observation, reward, terminated, truncated, infos = self._games[game].step(answers[0][1])
+        observation, reward, terminated, truncated, infos = unpacked(
+            self.spec.env_id, "step", self._games[game].step(answers[0][1]), STEP_PARTS
+        )
         if reward != 0:  # also true of NaN, which the builder then refuses
             self._builder.earn(game, 0, reward)
         if not (terminated or truncated):
-            self._show_one(game, observation, infos)
+            self._show(game, 0, SEAT, observation, infos)
             return
         cut = bool(truncated) and not terminated
         if cut:
             self._builder.keep_final(game, 0, self._builder.encode(0, observation))
         self._finish(game, truncated=cut)
 
-    def _show_one(self, game: int, observation: Any, infos: Mapping[str, Any]) -> None:
-        self._builder.show(game, 0, observation, mask_of(observation, infos) if self.spec.has_mask else None)
 
-
-def _first_infos(game: Any, *, env_id: str) -> Mapping[str, Any]:
-    """The infos of the first reset.
+def _first_mask(game: Any, *, env_id: str) -> str:
+    """The name of a mask that the first reset shows; empty where it shows none.
 
     Raises:
-      EnvError: it raised, or did not return an observation and infos.
+      EnvError: it raised, or did not return an observation and infos, or says what is legal in another form.
     """
     try:
         begun = game.reset(seed=0)
@@ -100,4 +110,7 @@ def _first_infos(game: Any, *, env_id: str) -> Mapping[str, Any]:
             f"{env_id}: reset must return an observation and a dict of infos, as in Gymnasium, and step five values;"
             " envs of the older Gym return fewer"
         )
-    return begun[1]
+    name = mask_name(*begun)
+    if any(f"'{other}'" in name for other in NOT_READ):
+        raise late_mask(env_id, "", name, acts_in_box=False)
+    return name

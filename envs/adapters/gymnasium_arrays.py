@@ -19,12 +19,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.asking import asked, unpacked
+from league.envs.adapters.checks.declared_ranges import DeclaredRanges
+from league.envs.adapters.checks.masks import MaskMethod, late_mask, mask_name
 from league.envs.adapters.outline import Outline, outline_of
-from league.envs.adapters.spaces import MASK
 from league.envs.adapters.turn_builder import legal_answers
 from league.envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn, reward_problem
 
 PROOF_STEPS = 64
+STEP_PARTS = "observations, rewards, terminations, truncations, infos"
 Observations = dict[str, NDArray[np.generic]]
 
 
@@ -63,10 +66,15 @@ def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> Batc
         env.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
     with contextlib.ExitStack() as opened:
         opened.callback(env.close)
-        space = env.single_observation_space
-        if MASK in getattr(space, "spaces", ()) or MASK in env.reset(seed=0)[1]:
+        outline = outline_of(
+            env_id,
+            ["player"],
+            [asked(env_id, "single_observation_space", lambda: env.single_observation_space)],
+            [asked(env_id, "single_action_space", lambda: env.single_action_space)],
+            shows_mask=lambda: _first_mask(env, env_id=env_id),
+        )
+        if outline.spec.has_mask:
             raise NotBatchedError(f"{env_id}: masks of a vector env cannot be read; return single envs")
-        outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
         if any(field.one_hot_at is not None for field in outline.fields):
             raise NotBatchedError(f"{env_id}: a vector env with numbered observations is not read; return single envs")
         if outline.codes[0].parts:
@@ -75,7 +83,7 @@ def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> Batc
             )
         axes: dict[str, int] | None = None
         if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
-            axes = proven_axes(make_one, outline)
+            axes = asked(env_id, "first steps", lambda: proven_axes(make_one, outline), advice="")
             if not axes:
                 raise NotBatchedError(
                     f"{env_id}: it restarts its games a step late (AutoresetMode.NEXT_STEP), which would train on steps"
@@ -129,6 +137,7 @@ class ArrayEnv:
         self.num_envs = int(env.num_envs)
         self._env = env
         self._outline = outline
+        self._ranges = DeclaredRanges(outline.spec.env_id, outline.bounds)
         self._make_one = make_one
         self._stock = None if axes is None else Stock(make_one(self.num_envs + 1), outline, axes)
         self._seed = 0
@@ -143,7 +152,9 @@ class ArrayEnv:
         self._seed, self._steps = seed, 0
         self._earned[:] = 0
         own, spare = (int(word) >> 1 for word in np.random.SeedSequence(seed).generate_state(2))
-        observations, _ = self._call("reset", lambda: self._env.reset(seed=own))
+        begun = self._call("reset", lambda: self._env.reset(seed=own))
+        observations, infos = unpacked(self.spec.env_id, "reset", begun, "observations, infos")
+        self._refuse_masks(infos)
         if self._stock is not None:
             self._stock.restock(seed=spare)
         return self._turn(_fields_of(observations, self._outline))
@@ -154,7 +165,9 @@ class ArrayEnv:
         code = self._outline.codes[0]
         answers = chosen + code.start if code.spec.kind == "categorical" else code.decode(chosen)
         self._steps += 1
-        observations, given, ends, cuts, infos = self._call("step", lambda: self._env.step(answers))
+        stepped = self._call("step", lambda: self._env.step(answers))
+        observations, given, ends, cuts, infos = unpacked(self.spec.env_id, "step", stepped, STEP_PARTS)
+        self._refuse_masks(infos)
         fields = _fields_of(observations, self._outline)
         # Copies: an env may hand out arrays of its own, which it clears when a game restarts.
         rewards, terminated, cut = np.array(given, np.float64), np.array(ends, np.bool_), np.array(cuts, np.bool_)
@@ -246,6 +259,7 @@ class ArrayEnv:
                     f"{self.spec.env_id}, game {row}: {name!r} is {values[(row, *index)]} at {index}; it must be finite"
                     f" (seed {self._seed}, step {self._steps})"
                 )
+        self._ranges.look(fields, self._seat)
         self._observations = fields
         return Turn(
             env_index=self._env_index,
@@ -259,6 +273,11 @@ class ArrayEnv:
             final=final,
         )
 
+    def _refuse_masks(self, infos: Any) -> None:
+        """Refuse masks that the first reset did not show: nobody here reads them."""
+        if name := mask_name(None, infos):
+            raise late_mask(self.spec.env_id, "", name, acts_in_box=self.spec.actions.kind == "box")
+
     def _call(self, name: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
@@ -267,6 +286,20 @@ class ArrayEnv:
                 f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} (seed {self._seed}, step"
                 f" {self._steps})"
             ) from error
+
+
+def _first_mask(env: Any, *, env_id: str) -> str:
+    """The name of a mask that a vector env or its first game gives; empty where there is none.
+
+    Raises:
+      EnvError: its first reset raised.
+    """
+    for one in (env, *getattr(env, "envs", ())[:1]):
+        method = asked(env_id, "action_masks", lambda one=one: MaskMethod.of(one))
+        if method is not None:
+            return f"{method.name}()"
+    begun = asked(env_id, "first reset", lambda: env.reset(seed=0), advice="")
+    return mask_name(None, unpacked(env_id, "reset", begun, "observations, infos")[1])
 
 
 def proven_axes(make_one: Callable[[int], Any], outline: Outline) -> dict[str, int]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from league.envs.adapters.checks.declared_ranges import Bounds
+from league.envs.adapters.checks.masks import MASK, MaskMethod, Path, late_mask, mask_path
 from league.envs.adapters.seat_forms import (
     SeatForm,
     SeatFormat,
@@ -18,10 +20,10 @@ from league.envs.adapters.seat_forms import (
     padded_observations,
 )
 from league.envs.adapters.space_codec import ActionCode, ObservationField
-from league.envs.adapters.spaces import action_code, observation_fields
+from league.envs.adapters.spaces import action_code, declared_bounds, observation_fields
 from league.envs.adapters.team_observations import with_team_observations
 from league.envs.padding import mask_entries
-from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup
+from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, EnvSpec, SeatGroup
 from league.envs.seat_plan import ALONE, SeatPlan, groups_of, teams_of
 
 
@@ -31,12 +33,18 @@ class Outline:
 
     Fields:
       forms: [S] each seat's own spaces in the spec's form.
+      bounds: [S] name -> least and greatest numbers that each seat's bounded fields are declared to have.
+      mask_paths: [S] where a seat's observation has its mask; None where it has none.
+      mask_method: says what is legal where neither observations nor infos do.
       make_one: makes one more game, in place of one that failed; None if the failed one is used again.
       make_bare: makes one more game as its users know it, with all its wrappers.
     """
 
     spec: EnvSpec
     forms: tuple[SeatForm, ...]
+    bounds: tuple[Mapping[str, Bounds], ...]
+    mask_paths: tuple[Path | None, ...]
+    mask_method: MaskMethod | None = None
     make_one: Callable[[], Any] | None = None
     make_bare: Callable[[], Any] | None = None
 
@@ -57,24 +65,29 @@ def outline_of(
     observation_spaces: Sequence[Any],
     action_spaces: Sequence[Any],
     *,
-    has_mask: bool,
+    shows_mask: Callable[[], str],
+    mask_method: MaskMethod | None = None,
     seat_plan: SeatPlan = ALONE,
     teams: tuple[int, ...] | None = None,
 ) -> Outline:
     """Make the outline of a game from the spaces of its seats, [S] each.
 
     Args:
-      has_mask: whether the env gives masks.
+      shows_mask: the name of a mask that the env gives outside of its observations, empty for none; it is asked only
+        where no space has one. mask_method: a method that gives it.
       seat_plan: of the configuration. teams: [S] as the env says itself, if it does.
     Raises:
       EnvError: a space is not supported, spaces cannot be brought to one form, or the plan does not fit the seats.
     """
-    read = [
-        (observation_fields(observed, env_id=env_id), action_code(acted, env_id=env_id))
-        for observed, acted in zip(observation_spaces, action_spaces, strict=True)
-    ]
-    fields = apart([own for own, _ in read])
-    actions, codes = padded_actions([code for _, code in read], env_id=env_id)
+    given = [action_code(acted, env_id=env_id) for acted in action_spaces]
+    paths = _mask_paths(observation_spaces, given, env_id=env_id)
+    pairs = zip(observation_spaces, paths, strict=True)
+    fields = apart([observation_fields(observed, env_id=env_id, mask=path) for observed, path in pairs])
+    actions, codes = padded_actions(given, env_id=env_id)
+    in_spaces = any(path is not None for path in paths)
+    mask = f"observation[{MASK!r}]" if in_spaces else shows_mask()
+    if mask and actions.kind == "box":
+        raise late_mask(env_id, "", mask, acts_in_box=True)
     kinds = [({field.name: field.spec for field in own}, code.spec) for own, code in zip(fields, codes, strict=True)]
     names = _group_names(env_id, seat_names, kinds, seat_plan)
     groups = _groups(names, kinds, codes, env_id=env_id)
@@ -92,12 +105,29 @@ def outline_of(
         observations=observations,
         actions=actions,
         teams=tuple(range(len(seat_names))) if teams is None else teams,
-        has_mask=actions.kind != "box" and (has_mask or any(form.pads_mask for form in forms)),
+        has_mask=actions.kind != "box" and (bool(mask) or any(form.pads_mask for form in forms)),
         seat_names=tuple(seat_names),
         user_format=SeatFormat(forms, observations, names),
         seat_groups=groups if len(groups) > 1 else (),
     )
-    return Outline(spec=with_team_observations(spec) if seat_plan.team_observations else spec, forms=forms)
+    bounds = tuple(declared_bounds(space, own) for space, own in zip(observation_spaces, fields, strict=True))
+    spec = with_team_observations(spec) if seat_plan.team_observations else spec
+    return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method)
+
+
+def _mask_paths(
+    observation_spaces: Sequence[Any], codes: Sequence[ActionCode], *, env_id: str
+) -> tuple[Path | None, ...]:
+    """[S] where each seat's observation has its mask.
+
+    Raises:
+      EnvError: a space has two that fit.
+    """
+    try:
+        pairs = zip(observation_spaces, codes, strict=True)
+        return tuple(mask_path(space, code.spec.num_actions) for space, code in pairs)
+    except ValueError as error:
+        raise EnvError(f"{env_id}: {error}") from error
 
 
 def _group_names(

@@ -1,7 +1,8 @@
 """PettingZoo's games as `BatchedEnv`: AEC (one seat after the other) and parallel (all at once).
 
-A seat that drops out while others keep playing has no slots until the next episode; its further rewards are held
-until the end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
+A seat that drops out while others keep playing has no slots; its further rewards are held until it acts again or the
+episode ends. One that paused, without a flag, then continues its return; one that had terminated or was truncated
+begins another. Source: PettingZoo 1.27, the AEC and parallel API.
 """
 
 from __future__ import annotations
@@ -11,18 +12,26 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pettingzoo
 from pettingzoo.utils import conversions, wrappers
 
+from league.envs.adapters.checks.asking import asked, unpacked
+from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, mask_name
 from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.outline import Outline, outline_of
-from league.envs.adapters.spaces import MASK, mask_of
 from league.envs.closing import closed_on_error
 from league.envs.plugins import install_extra, package_folder
 from league.envs.protocol import EnvError
 from league.envs.seat_plan import ALONE, SeatPlan, own_teams
+
+FirstLook = Callable[[Any, str], tuple[Mapping[Any, Any], Mapping[Any, Any]]]
+"""Resets an env of an id; returns agent -> observation and agent -> infos, as far as they are there."""
+
+RESET_PARTS = "observations, infos"
+STEP_PARTS = "observations, rewards, terminations, truncations, infos"
 
 # Wrappers that repeat our own checks (legality, bounds, order) and take 43 % of Connect Four's time.
 CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
@@ -103,7 +112,7 @@ class AecEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=_first_aec_infos)
+            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, first_look=_first_aec_look)
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]  # without a mask the env judges illegal moves
         outline = replace(outline, make_one=lambda: _peel(make_one(), checks), make_bare=make_one)
         return cls([_peel(game, checks) for game in games], outline)
@@ -141,26 +150,28 @@ class AecEnv(ExternalEnv):
 
     def _bury(self, game: int, env: Any) -> None:
         """Step dead agents until a living one is to move; end the episode if there is none."""
+        self._note_dead(game, env)
         for _ in range(len(env.agents)):
             if not _alive(env):
                 break
             agent = env.agent_selection
             if not (env.terminations[agent] or env.truncations[agent]):
                 break
-            self._keep_cut(game, env, agent)
             env.step(None)
+            self._note_dead(game, env)
         if _alive(env):
             self._settle(game, env)
-            return
-        for agent in env.agents:
-            self._keep_cut(game, env, agent)
-        self._finish_seen(game)
+        else:
+            self._finish_seen(game)
 
-    def _keep_cut(self, game: int, env: Any, agent: str) -> None:
-        """Keep the last observation of an agent that was cut off: what follows for one that terminated is nothing."""
-        if env.truncations[agent] and not env.terminations[agent]:
+    def _note_dead(self, game: int, env: Any) -> None:
+        """Take agents out that have just died, with their last observations where they were cut off."""
+        for agent in env.agents:
             seat = self._seat_of[agent]
-            self._cut_off[game][seat] = self._builder.encode(seat, env.observe(agent))
+            if env.terminations[agent]:
+                self._leave(game, seat, None)
+            elif env.truncations[agent] and seat not in self._left[game]:
+                self._leave(game, seat, env.observe(agent))
 
     def _settle(self, game: int, env: Any) -> None:
         """Show the seat to move."""
@@ -168,9 +179,7 @@ class AecEnv(ExternalEnv):
         seat = self._seat_of.get(agent)
         if seat is None:
             raise EnvError(f"{self.spec.env_id}, game {game}: {agent!r} is to move but is not in possible_agents")
-        observation = env.observe(agent)
-        mask = mask_of(observation, env.infos.get(agent)) if self.spec.has_mask else None
-        self._builder.show(game, seat, observation, mask)
+        self._show(game, seat, agent, env.observe(agent), env.infos.get(agent))
 
 
 class ParallelEnv(ExternalEnv):
@@ -190,14 +199,15 @@ class ParallelEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=lambda env: env.reset(seed=0)[1])
+            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, first_look=_first_parallel_look)
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]
         outline = replace(outline, make_one=lambda: _peel_inside(make_one(), checks), make_bare=make_one)
         return cls([_peel_inside(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
         env = self._games[game]
-        observations, infos = env.reset(seed=self._seed_for(game, seed))
+        begun = env.reset(seed=self._seed_for(game, seed))
+        observations, infos = unpacked(self.spec.env_id, "reset", begun, RESET_PARTS)
         if not env.agents:
             raise EnvError(
                 f"{self.spec.env_id}, game {game}: nobody is alive after reset; a game needs at least one turn"
@@ -206,8 +216,9 @@ class ParallelEnv(ExternalEnv):
 
     def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
         env = self._games[game]
-        observations, rewards, terminations, truncations, infos = env.step(
-            {self._agents[seat]: action for seat, action in answers}
+        stepped = env.step({self._agents[seat]: action for seat, action in answers})
+        observations, rewards, terminations, truncations, infos = unpacked(
+            self.spec.env_id, "step", stepped, STEP_PARTS
         )
         for seat, _ in answers:
             agent = self._agents[seat]
@@ -216,12 +227,11 @@ class ParallelEnv(ExternalEnv):
                 raise self._omission(game, agent, "reward", "give 0.0 where it earned nothing")
         for agent, reward in rewards.items():
             if reward != 0:  # also true of NaN, which the builder then refuses
-                self._builder.earn(game, self._seat_of[agent], reward)
+                self._builder.earn(game, self._seat(game, agent), reward)
         dead = {agent for flags in (terminations, truncations) for agent, flag in flags.items() if flag}
-        for agent in dead:
-            if not terminations.get(agent) and agent in observations:  # for one that terminated nothing follows
-                seat = self._seat_of[agent]
-                self._cut_off[game][seat] = self._builder.encode(seat, observations[agent])
+        for agent in dead & self._seat_of.keys():  # there may be flags for all together beside those of agents
+            is_cut = not terminations.get(agent)
+            self._leave(game, self._seat_of[agent], observations.get(agent) if is_cut else None)
         alive = [agent for agent in env.agents if agent not in dead]
         if alive:
             self._show_all(game, alive, observations, infos)
@@ -235,12 +245,21 @@ class ParallelEnv(ExternalEnv):
     def _show_all(
         self, game: int, agents: Sequence[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
-        for agent in sorted(agents, key=self._seat_of.__getitem__):
+        for seat, agent in sorted((self._seat(game, agent), agent) for agent in agents):
             if agent not in observations:
                 raise self._omission(game, agent, "observation", "give one for everybody in `agents`")
-            observation = observations[agent]
-            mask = mask_of(observation, (infos or {}).get(agent)) if self.spec.has_mask else None
-            self._builder.show(game, self._seat_of[agent], observation, mask)
+            self._show(game, seat, agent, observations[agent], (infos or {}).get(agent))
+
+    def _seat(self, game: int, agent: str) -> int:
+        """The seat of an agent.
+
+        Raises:
+          EnvError: it is no possible agent.
+        """
+        seat = self._seat_of.get(agent)
+        if seat is None:
+            raise EnvError(f"{self.spec.env_id}, game {game}: agent {agent!r} is not in possible_agents")
+        return seat
 
     def _omission(self, game: int, agent: str, what: str, advice: str) -> EnvError:
         """The error of an agent that the env left out."""
@@ -264,33 +283,69 @@ class EmulatorEnv(ParallelEnv):
         return None if runs_on else seed
 
 
-def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:
-    """Make the outline of a PettingZoo env; resets it once to see if its infos carry masks."""
-    seats = list(getattr(env, "possible_agents", None) or ())
+def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, first_look: FirstLook) -> Outline:
+    """Make the outline of a PettingZoo env; resets it once to see if it gives masks, if no space has one.
+
+    Raises:
+      EnvError: see `outline_of`; or it cannot say who its agents are and what they see and do.
+    """
+    listed = asked(env_id, "possible_agents", lambda: getattr(env, "possible_agents", None))
+    seats = [] if listed is None else asked(env_id, "possible_agents", lambda: list(listed))
     if not seats:
         raise EnvError(f"{env_id}: it has no possible_agents; list the names of all seats there, in playing order")
-    observation_spaces = [env.observation_space(seat) for seat in seats]
-    in_observation = any(MASK in getattr(space, "spaces", ()) for space in observation_spaces)
-    try:
-        in_infos = not in_observation and any(MASK in (entry or ()) for entry in (infos_of(env) or {}).values())
-    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-        raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
     names = [str(seat) for seat in seats]
+    if len(set(names)) < len(names):
+        raise EnvError(f"{env_id}: possible_agents has a name twice: {', '.join(names)}")
+    observed, acted = (
+        [asked(env_id, f"{name}({seat!r})", partial(_space, env, name, seat)) for seat in seats]
+        for name in ("observation_space", "action_space")
+    )
+    method = asked(env_id, "action_masks", lambda: MaskMethod.of(env))
     return outline_of(
         env_id,
         names,
-        observation_spaces,
-        [env.action_space(seat) for seat in seats],
-        has_mask=in_observation or in_infos,
+        observed,
+        acted,
+        shows_mask=lambda: f"{method.name}()" if method is not None else _first_mask(env, env_id, first_look),
+        mask_method=method,
         seat_plan=seat_plan,
-        teams=own_teams(getattr(getattr(env, "unwrapped", env), "teams", None), names),
+        teams=own_teams(asked(env_id, "teams", lambda: getattr(getattr(env, "unwrapped", env), "teams", None)), names),
     )
 
 
-def _first_aec_infos(env: Any) -> Mapping[str, Any]:
+def _space(env: Any, name: str, seat: Any) -> Any:
+    return getattr(env, name)(seat)
+
+
+def _first_mask(env: Any, env_id: str, first_look: FirstLook) -> str:
+    """The name of a mask that the first reset shows; empty where it shows none.
+
+    Raises:
+      EnvError: it raised, or says what is legal in another form.
+    """
+    try:
+        observations, infos = first_look(env, env_id)
+        agents = {*observations, *infos}
+        names = [mask_name(observations.get(agent), infos.get(agent)) for agent in agents]
+    except EnvError:
+        raise
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+    for name in names:
+        if any(f"'{other}'" in name for other in NOT_READ):
+            raise late_mask(env_id, "", name, acts_in_box=False)
+    return next(filter(None, names), "")
+
+
+def _first_aec_look(env: Any, env_id: str) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
     env.reset(seed=0)
-    infos: Mapping[str, Any] = env.infos
-    return infos
+    agent = getattr(env, "agent_selection", None)
+    return {agent: env.observe(agent)} if agent in (env.agents or ()) else {}, env.infos or {}
+
+
+def _first_parallel_look(env: Any, env_id: str) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:
+    observations, infos = unpacked(env_id, "reset", env.reset(seed=0), RESET_PARTS)
+    return observations, infos or {}
 
 
 def _peel_inside(env: Any, checks: Sequence[type]) -> Any:

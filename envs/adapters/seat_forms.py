@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.masks import legal_of
 from league.envs.adapters.space_codec import ActionCode, ObservationField
 from league.envs.adapters.spaces import flat_mask, from_unit
 from league.envs.padding import corner
@@ -72,17 +73,18 @@ class SeatForm:
         """Legal actions bool [A] of the padded form. mask: of the seat as its env gives it; None if all are legal.
 
         Raises:
-          ValueError: it does not have one entry for each of the seat's actions.
+          ValueError: it does not have one entry for each of the seat's actions, or one that is neither 0 nor 1.
         """
         if type(mask) is np.ndarray and mask.shape == self.mask_entries.shape and self._masks_plainly:
-            return mask.astype(np.bool_, copy=False)
-        own: NDArray[np.generic] | bool = True
+            return legal_of(mask)
+        own: Any = True
         if mask is not None:
             own = flat_mask(mask, self.code)
             if own.shape != self.mask_entries.shape:
                 raise ValueError(f"action_mask has shape {own.shape}, expected ({self.mask_entries.size},)")
+            own = legal_of(own)
             if not self.pads_mask:
-                return own.astype(np.bool_, copy=False)
+                return own
         padded = np.zeros(self.actions.num_actions, np.bool_)
         padded[self.mask_entries] = own
         return padded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.declared_ranges import Bounds
+from league.envs.adapters.checks.masks import MASK, Path
 from league.envs.adapters.space_codec import ActionCode, ActionPart, ObservationField
 from league.envs.protocol import MAX_OBSERVATION_FIELDS, ActionSpec, ArraySpec, EnvError, multi_categorical
 
-MASK = "action_mask"
 MAX_ONE_HOT = 4096
 MAX_CHOICES = 16_384
 MAX_ACTIONS = 1 << 20
@@ -31,14 +32,17 @@ MIN_REACH, MAX_REACH = 0.5, 3.0
 """Bounds of a box around 0 that a fresh policy, which draws from about [-2, 2], explores as they are."""
 
 
-def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ...]:
+def observation_fields(space: Any, *, env_id: str, mask: Path | None = (MASK,)) -> tuple[ObservationField, ...]:
     """The fields of an observation space, those without a number left out.
 
+    Args:
+      mask: keys to follow to the mask, which is no field; None where there is none.
     Raises:
       EnvError: an element of the space has no array form of fixed size, two have one name, there are too many, or there
         is only a mask.
     """
-    fields = tuple(field for field in _fields(space, path=(), env_id=env_id) if math.prod(field.spec.shape))
+    found = _fields(space, path=(), env_id=env_id, mask=mask)
+    fields = tuple(field for field in found if math.prod(field.spec.shape))
     if not fields:
         raise EnvError(f"{env_id}: its observations hold nothing besides the action mask; add a number, as Discrete(1)")
     if len(fields) > MAX_OBSERVATION_FIELDS:
@@ -50,15 +54,13 @@ def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ..
     return fields
 
 
-def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[ObservationField]:
+def _fields(space: Any, *, path: Path, env_id: str, mask: Path | None) -> list[ObservationField]:
     name = ".".join(str(key) for key in path) or "observation"
-    if isinstance(space, spaces.Dict):
-        parts = [(key, part) for key, part in space.spaces.items() if path or key != MASK]
-        return [field for key, part in parts for field in _fields(part, path=(*path, key), env_id=env_id)]
-    if isinstance(space, spaces.Tuple):
-        return [
-            field for key, part in enumerate(space.spaces) for field in _fields(part, path=(*path, key), env_id=env_id)
-        ]
+    if path and path == mask:
+        return []
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = enumerate(space.spaces) if isinstance(space, spaces.Tuple) else space.spaces.items()
+        return [field for key, part in parts for field in _fields(part, path=(*path, key), env_id=env_id, mask=mask)]
     if isinstance(space, spaces.Box):
         if space.dtype.kind not in "biuf":
             raise EnvError(f"{env_id}: observation {name!r} has dtype {space.dtype}; give numbers or booleans")
@@ -218,8 +220,19 @@ def _mask_parts(mask: Any, code: ActionCode) -> list[Any]:
     return [piece for part, own in pairs for piece in _mask_parts(own, part.code)]
 
 
-def mask_of(observation: Any, infos: Mapping[str, Any] | None) -> Any:
-    """The action mask that an observation or its info carries; None if neither does."""
-    if isinstance(observation, Mapping) and MASK in observation:
-        return observation[MASK]
-    return infos.get(MASK) if infos else None
+def declared_bounds(space: Any, fields: Sequence[ObservationField]) -> dict[str, Bounds]:
+    """Name -> bounds of the fields whose Box has some that their dtype does not have by itself."""
+    found = {}
+    for field in fields:
+        part = space
+        for key in field.path:
+            part = part.spaces[key]
+        dtype = np.dtype(field.spec.dtype)
+        if not isinstance(part, spaces.Box) or dtype.kind not in "iuf":
+            continue
+        with np.errstate(over="ignore"):  # bounds beyond float32 are none
+            low, high = (bound.reshape(field.spec.shape).astype(dtype) for bound in (part.low, part.high))
+        least, most = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if (low > least).any() or (high < most).any():
+            found[field.name] = (low, high)
+    return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.seat_forms import SeatForm
 from league.envs.adapters.team_observations import TeamObservations
 from league.envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn, reward_problem
@@ -31,9 +32,12 @@ class GameFaultError(EnvError):
 class TurnBuilder:
     """Collects one turn; buffers are reused, so a turn's observations are valid until the next `start`."""
 
-    def __init__(self, spec: EnvSpec, forms: Sequence[SeatForm], *, num_envs: int) -> None:
-        """forms: [S] each seat's own spaces in the spec's form."""
+    def __init__(
+        self, spec: EnvSpec, forms: Sequence[SeatForm], *, num_envs: int, ranges: DeclaredRanges | None = None
+    ) -> None:
+        """forms: [S] each seat's own spaces in the spec's form. ranges: looks at observations; None looks at none."""
         self._spec = spec
+        self._ranges = ranges
         self._forms = tuple(forms)
         self._num_envs = num_envs
         rows = num_envs * spec.num_seats
@@ -58,6 +62,7 @@ class TurnBuilder:
         self._ended: list[int] = []
         self._truncated: list[int] = []
         self._aborted: list[int] = []
+        self._rejoined: list[tuple[int, int]] = []
         self._final: list[tuple[int, int, Fields]] = []
 
     @property
@@ -72,7 +77,7 @@ class TurnBuilder:
 
     def copy_games(self, games: NDArray[np.int64]) -> TurnBuilder:
         """A builder in the state of these games: same slots and waiting rewards, nothing just ended."""
-        copied = TurnBuilder(self._spec, self._forms, num_envs=games.size)
+        copied = TurnBuilder(self._spec, self._forms, num_envs=games.size, ranges=self._ranges)
         if self._team is not None:
             copied._team = self._team.copy_games(games)
         env, _ = self.slots
@@ -112,6 +117,7 @@ class TurnBuilder:
         self._ended.clear()
         self._truncated.clear()
         self._aborted.clear()
+        self._rejoined.clear()
         self._final.clear()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
@@ -169,6 +175,7 @@ class TurnBuilder:
         self._ended = [ended for ended in self._ended if ended != game]
         self._truncated = [cut for cut in self._truncated if cut != game]
         self._final = [final for final in self._final if final[0] != game]
+        self._rejoined = [rejoined for rejoined in self._rejoined if rejoined[0] != game]
         if game not in self._aborted:
             self._aborted.append(game)
 
@@ -211,6 +218,16 @@ class TurnBuilder:
         """Keep the last observation of a truncated `seat`, as `encode` gave it; call in the order of (game, seat)."""
         self._final.append((game, seat, rows))
 
+    def rejoin(self, game: int, seat: int, rows: Fields | None) -> None:
+        """Begin another part of the episode for a seat whose last one ended.
+
+        Args:
+          rows: its last observation if it was cut off, as `encode` gave it; None if it terminated.
+        """
+        self._rejoined.append((game, seat))
+        if rows is not None:
+            self.keep_final(game, seat, rows)
+
     def turn(self) -> Turn:
         """The collected turn.
 
@@ -244,8 +261,16 @@ class TurnBuilder:
             truncated=truncated,
             returns=returns,
             final=final,
+            rejoined=self._rejoined_seats(),
             aborted=self._aborted_games(),
         )
+
+    def _rejoined_seats(self) -> NDArray[np.bool_] | None:
+        if not self._rejoined:
+            return None
+        rejoined = np.zeros((self._num_envs, self._spec.num_seats), np.bool_)
+        rejoined[tuple(np.array(self._rejoined).T)] = True
+        return rejoined
 
     def _aborted_games(self) -> NDArray[np.bool_] | None:
         if not self._aborted:
@@ -285,12 +310,15 @@ class TurnBuilder:
                 row, *index = (int(number) for number in np.argwhere(~np.isfinite(buffer))[0])
                 where = self._where(int(self._env[row]), int(self._seat[row]))
                 raise GameFaultError(f"{where}: {_not_finite(name, index, buffer[row])}", game=int(self._env[row]))
+        if self._ranges is not None and num:
+            self._ranges.look({name: buffer[:num] for name, buffer in self._buffers.items()}, self._seat[:num])
         if self._mask is not None:
             stuck = np.flatnonzero(~self._mask[:num].any(axis=1))
             if stuck.size:
                 game = int(self._env[stuck[0]])
                 where = self._where(game, int(self._seat[stuck[0]]))
-                text = f"{where}: its action_mask allows no action; a seat that must act needs at least one"
+                size = self._forms[int(self._seat[stuck[0]])].mask_entries.size
+                text = f"{where}: its action_mask is 0 for all {size} actions; a seat that must act needs a legal one"
                 raise GameFaultError(text, game=game)
 
     def _where(self, game: int, seat: int) -> str:

@@ -1,6 +1,6 @@
-"""Guards a user's own `BatchedEnv`: its exceptions, and rewards that cannot be learnt from, become an `EnvError`.
+"""Guards a user's own `BatchedEnv`: its exceptions, and what cannot be learnt from, become an `EnvError`.
 
-Shape letters: N games, S seats, K slots.
+Shape letters: N games, S seats, K slots, A actions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.adapters.checks.masks import legal_of
 from league.envs.bots import Copyable
 from league.envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn, reward_problem
 
@@ -61,7 +62,30 @@ class OwnEnv:
         if (problem := reward_problem(turn.rewards)) is not None:
             game, seat, text = problem
             raise EnvError(f"{self.spec.env_id}, game {game}, seat {seat}: {text} ({self._where()})")
+        if problem := self._mask_problem(turn):
+            raise EnvError(f"{self.spec.env_id}{problem} ({self._where()})")
         return turn
+
+    def _mask_problem(self, turn: Turn) -> str:
+        """The first thing wrong with the masks of a turn; empty if there is none."""
+        mask, expected = turn.action_mask, (turn.env_index.size, self.spec.actions.num_actions)
+        if (mask is not None) != self.spec.has_mask:
+            has, other = ("masks", "none") if self.spec.has_mask else ("no masks", "some")
+            return f": its spec has {has}, and a turn has {other}"
+        if mask is None:
+            return ""
+        if mask.shape != expected:
+            return f": action_mask is {mask.shape}, expected {expected}"
+        if mask.dtype == np.bool_ and mask.any(axis=1).all():
+            return ""
+        for slot, row in enumerate(mask):
+            where = f", game {turn.env_index[slot]}, seat {turn.seat[slot]}"
+            try:
+                if not legal_of(row).any():
+                    return f"{where}: action_mask allows no action; a seat that must act needs a legal one"
+            except ValueError as error:
+                return f"{where}: {error}"
+        return ""
 
     def _where(self) -> str:
         return f"step {self._steps} since the reset with seed {self._seed}"

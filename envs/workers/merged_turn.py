@@ -16,6 +16,7 @@ def merged(turns: Sequence[Turn], firsts: Sequence[int]) -> Turn:
     """One turn, in new arrays. firsts: number of the first game of each share."""
     finals = [(turn.final, first) for turn, first in zip(turns, firsts, strict=True) if turn.final is not None]
     aborted = np.concatenate([turn.aborted for turn in turns if turn.aborted is not None])
+    rejoined = np.concatenate([turn.rejoined for turn in turns if turn.rejoined is not None])
     masks = [turn.action_mask for turn in turns if turn.action_mask is not None]
     return Turn(
         env_index=np.concatenate([turn.env_index + first for turn, first in zip(turns, firsts, strict=True)]),
@@ -27,6 +28,7 @@ def merged(turns: Sequence[Turn], firsts: Sequence[int]) -> Turn:
         truncated=np.concatenate([turn.truncated for turn in turns]),
         returns=np.concatenate([turn.returns for turn in turns]),
         final=_merged_final(finals) if finals else None,
+        rejoined=rejoined if rejoined.any() else None,
         aborted=aborted if aborted.any() else None,
     )
 

@@ -44,6 +44,7 @@ class SharedTurn:
             arrays["action_mask"][:num] = turn.action_mask
         for name in ("rewards", "terminated", "truncated", "returns"):
             arrays[name][...] = getattr(turn, name)
+        arrays["rejoined"][...] = False if turn.rejoined is None else turn.rejoined
         arrays["aborted"][...] = False if turn.aborted is None else turn.aborted
         self._counts[HAS_FINAL] = turn.final is not None
         if turn.final is not None:
@@ -57,11 +58,11 @@ class SharedTurn:
 
     def clear(self) -> None:
         """Store a turn in which no game takes part."""
-        for name in ("counts", "rewards", "returns", "terminated", "truncated", "aborted"):
+        for name in ("counts", "rewards", "returns", "terminated", "truncated", "rejoined", "aborted"):
             self._arrays[name][...] = 0
 
     def read(self) -> Turn:
-        """The stored turn, as views. Its `aborted` is always given."""
+        """The stored turn, as views. Its `rejoined` and `aborted` are always given."""
         arrays = self._arrays
         num, last = min(int(self._counts[NUM_SLOTS]), len(arrays["seat"])), int(self._counts[NUM_FINAL])
         final = None
@@ -78,6 +79,7 @@ class SharedTurn:
             truncated=arrays["truncated"],
             returns=arrays["returns"],
             final=final,
+            rejoined=arrays["rejoined"],
             aborted=arrays["aborted"],
         )
 
@@ -101,6 +103,7 @@ def _layout(spec: EnvSpec, num_games: int) -> Iterator[tuple[str, tuple[int, ...
     yield from ((name, (rows,), integer) for name in ("env_index", "seat", "final_env", "final_seat"))
     yield from ((name, (num_games,), flag) for name in ("terminated", "truncated", "aborted"))
     yield from ((name, (num_games, seats), number) for name in ("rewards", "returns"))
+    yield "rejoined", (num_games, seats), flag
     yield "actions", (rows, *spec.actions.shape), action_dtype(spec)
     if spec.has_mask:
         yield "action_mask", (rows, spec.actions.num_actions), flag

@@ -248,6 +248,8 @@ class _Holders:
         actions = idle_actions(self._env.spec, turn)
         rows = turn.env_index * self._seats + turn.seat
         moves = None if history is None else history.moves
+        if turn.rejoined is not None:
+            self._core[turn.rejoined.reshape(-1)] = 0.0
         for place, (policy, held, size) in enumerate(zip(self._policies, self._holds, self._core_sizes, strict=True)):
             slots = np.flatnonzero(alive[turn.env_index] & held[turn.seat])
             if len(slots):
