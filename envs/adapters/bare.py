@@ -59,11 +59,11 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
     """
     if not isinstance(env, ExternalEnv) or env.make_bare is None:
         return None
-    raw = env.make_bare()
-    loop: Loop = GymnasiumLoop(raw)
-    if not isinstance(env, GymnasiumEnv):
-        loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
     try:
+        raw = env.make_bare()
+        loop: Loop = GymnasiumLoop(raw)
+        if not isinstance(env, GymnasiumEnv):
+            loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
         with closed_on_error([raw]):
             rate = loop_rate(loop, seconds=seconds, clock=clock)
         raw.close()

@@ -18,9 +18,9 @@ Frame = NDArray[np.uint8] | str | None
 
 def frame_of(game: Any) -> Frame:
     """The picture that `render()` of a game returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
-    if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
-        return None
     try:
+        if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
+            return None
         drawn = game.render()
     except Exception as error:  # code of others: a game that cannot be drawn is played all the same
         logger.info("a game could not be drawn: %s: %s", type(error).__name__, error)

@@ -289,7 +289,7 @@ def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, first_look: FirstLoo
     Raises:
       EnvError: see `outline_of`; or it cannot say who its agents are and what they see and do.
     """
-    listed = asked(env_id, "possible_agents", lambda: getattr(env, "possible_agents", None))
+    listed = asked(env_id, "possible_agents", lambda: env.possible_agents)
     seats = [] if listed is None else asked(env_id, "possible_agents", lambda: list(listed))
     if not seats:
         raise EnvError(f"{env_id}: it has no possible_agents; list the names of all seats there, in playing order")
