@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.checks.masks import late_mask, mask_name, mask_of
 from league.envs.adapters.copying import copy_game
-from league.envs.adapters.frames import Frame, frame_of
+from league.envs.adapters.frames import Frame, action_names_of, frame_of
 from league.envs.adapters.outline import Outline
 from league.envs.adapters.resumable import ResumableGames
 from league.envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
@@ -147,6 +147,12 @@ class ExternalEnv(ResumableGames):
         if self._frames is None:
             return None
         return self._frames[game] if ended else frame_of(self._games[game])
+
+    def action_names(self, seat: int) -> Sequence[str]:
+        """As in `league.envs.rendering.plain.Named`."""
+        if self.spec.actions.kind != "categorical":
+            return ()
+        return action_names_of(self._games[0], self.spec.seat_names[seat])
 
     def _begin(self, game: int, seed: int) -> None:
         """Reset one game and show its first slots."""

@@ -1,8 +1,9 @@
-"""The pictures that a PettingZoo or Gymnasium game draws of itself."""
+"""The pictures that a PettingZoo or Gymnasium game draws of itself, and the names of its actions."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,3 +33,17 @@ def frame_of(game: Any) -> Frame:
         return None
     step = -(-max(image.shape[:2]) // MAX_SIDE)
     return np.ascontiguousarray(image[::step, ::step, :3])
+
+
+ACTION_NAMES = "action_names"
+"""Key of a game's `metadata`: names of the actions in their order, for all seats or by the name of the seat."""
+
+
+def action_names_of(game: Any, seat: str) -> tuple[str, ...]:
+    """The names that a game's metadata has for the actions of a seat; empty where there are none."""
+    try:
+        given = (getattr(game, "metadata", None) or {}).get(ACTION_NAMES, ())
+        return tuple(str(name) for name in (given.get(seat, ()) if isinstance(given, Mapping) else given))
+    except Exception as error:  # code of others: without names actions have numbers
+        logger.info("a game's actions could not be named: %s: %s", type(error).__name__, error)
+        return ()

@@ -24,18 +24,20 @@ class KeepsFrames(Protocol):
 
 
 def make_shown(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """As `league.envs.registry.make`, with a render mode where the game takes one; it is the same game otherwise.
+    """As `league.envs.registry.make`, drawn: with a render mode where the game takes one, else with the one it gave itself.
 
     Raises:
       EnvError: see `make`.
     """
-    if config.id in BUILT_IN or config.id.startswith(DRAWN_AS_TEXT) or "render_mode" in config.kwargs:
-        return make(config, num_envs=num_envs)
-    for mode in RENDER_MODES:
+    takes_none = config.id in BUILT_IN or config.id.startswith(DRAWN_AS_TEXT) or "render_mode" in config.kwargs
+    for mode in () if takes_none else RENDER_MODES:
         with contextlib.suppress(EnvError):
             env = make(replace(config, kwargs={**config.kwargs, "render_mode": mode}), num_envs=num_envs)
             if isinstance(env, KeepsFrames):
                 env.keep_frames()
                 return env
             env.close()
-    return make(config, num_envs=num_envs)
+    env = make(config, num_envs=num_envs)
+    if isinstance(env, KeepsFrames):
+        env.keep_frames()
+    return env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -32,6 +33,15 @@ class Described(Protocol):
 
     def action_text(self, game: int, seat: int, action: int) -> str:
         """An action that a seat may take now, in the game's own words."""
+        ...
+
+
+@runtime_checkable
+class Named(Protocol):
+    """An env whose games may name the actions of their seats."""
+
+    def action_names(self, seat: int) -> Sequence[str]:
+        """The names of a seat's numbered actions, from 0 on; empty where they have none."""
         ...
 
 
@@ -119,6 +129,9 @@ class PlainRenderer:
 
     def _names(self, moment: Moment) -> dict[int, dict[int, str]]:
         turn, names = moment.turn, dict[int, dict[int, str]]()
+        if isinstance(moment.env, Named):
+            seats = {seat: moment.env.action_names(seat) for seat in range(self._spec.num_seats)}
+            return {seat: dict(enumerate(own)) for seat, own in seats.items() if own}
         if moment.ended or not isinstance(moment.env, Described) or turn.action_mask is None:
             return names
         for slot in np.flatnonzero(turn.env_index == moment.game).tolist():

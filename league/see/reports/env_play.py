@@ -96,13 +96,14 @@ class Measures:
         yield f"observed ranges: {', '.join(ranges)}"
 
     def _bias(self) -> str:
-        """Text on whether two seats differ by more than twice their intervals; empty for one seat."""
+        """Text on two seats whose intervals lie apart, or do so even at twice their widths; empty for one seat."""
         if len(self.seats) < 2:
             return ""
-        apart = max(2 * seat.low - seat.mean for seat in self.seats) > min(
-            2 * seat.high - seat.mean for seat in self.seats
-        )
-        return "; the seats are not equal, play from all of them" if apart else "; no bias seen"
+        for width, text in ((2, "the seats are not equal, play from all of them"), (1, "the seats may not be equal")):
+            lows = (seat.mean + width * (seat.low - seat.mean) for seat in self.seats)
+            if max(lows) > min(seat.mean + width * (seat.high - seat.mean) for seat in self.seats):
+                return f"; {text}"
+        return "; no bias seen"
 
 
 @dataclass

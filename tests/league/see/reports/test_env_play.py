@@ -14,7 +14,7 @@ from league.envs.facts.clocks import Clocks
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
 from league.see.reports.env_check import check_environment
-from league.see.reports.env_play import BATCHES, measure
+from league.see.reports.env_play import BATCHES, Measures, SeatReturn, measure
 
 
 def ticking(step: float = 0.001) -> Callable[[], float]:
@@ -65,10 +65,21 @@ def test_random_play_of_tic_tac_toe_has_its_known_statistics() -> None:
     assert any("the seats are not equal" in line for line in found.lines())
 
 
-def test_equal_seats_show_no_bias() -> None:
+def test_equal_seats_are_not_called_unequal() -> None:
     found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clocks=busy())
-    assert any("no bias seen" in line for line in found.lines())
+    assert not any("are not equal" in line for line in found.lines())
     assert found.lengths == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("half", "words"),
+    [(0.02, "the seats are not equal"), (0.059, "the seats may not be equal"), (0.07, "no bias seen")],
+)
+def test_intervals_that_lie_apart_are_never_called_no_bias(half: float, words: str) -> None:
+    """Two seats at -0.06 and 0.06: an interval that just leaves out 0 tells something."""
+    seats = tuple(SeatReturn(name, mean, mean - half, mean + half) for name, mean in (("a", -0.06), ("b", 0.06)))
+    found = Measures((), None, 100, (1.0, 1.0, 1.0), (-1.0, 1.0), seats, {})
+    assert any(line.endswith(words) or f"; {words}" in line for line in found.lines())
 
 
 def test_decisions_are_counted_by_slots_and_time_by_steps() -> None:
