@@ -97,6 +97,40 @@ class Hands(Contest):
         return super().play(chosen)
 
 
+class Cards(SmallGame):
+    """Symmetric: each card of a hand is played once for a prize; the sign of the points is paid at the end.
+
+    A view has the cards left to the seat, those left to the other, and the prize.
+    """
+
+    def __init__(self, rules: Draws) -> None:
+        super().__init__(rules)
+        self.length = self.actions = int(rules.integers(3, 7))
+        self.numbers = 2 * self.length + 1
+        self.hands = np.ones((2, self.length))
+        self.prizes = np.arange(self.length)
+        self.points = 0.0
+
+    def begin(self, draws: Draws) -> None:
+        """Deal."""
+        super().begin(draws)
+        self.hands[:] = 1.0
+        self.prizes, self.points = draws.permutation(self.length), 0.0
+
+    def view(self, seat: int) -> list[float]:
+        """Cards and prize, but no points."""
+        return [*self.hands[seat], *self.hands[1 - seat], float(self.prizes[self.round])]
+
+    def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
+        """The higher card wins the prize; an action counts through the cards that are left."""
+        cards = [np.flatnonzero(hand)[chosen[seat] % int(hand.sum())] for seat, hand in enumerate(self.hands)]
+        self.points += float(np.sign(cards[0] - cards[1])) * (self.prizes[self.round] + 1)
+        self.hands[[0, 1], cards] = 0.0
+        self.round += 1
+        won = float(np.sign(self.points)) if self.over else 0.0
+        return np.array([won, -won])
+
+
 class CommonPrize(SmallGame):
     """Symmetric: both see the same prize, which never comes again, and the higher bid wins it and pays."""
 
@@ -334,6 +368,7 @@ class Tagger(SmallGame):
 SYMMETRIC: Mapping[str, Callable[[Draws], SmallGame]] = {
     "contest": Contest,
     "hands": Hands,
+    "cards": Cards,
     "common_prize": CommonPrize,
     "three_bids": ThreeBids,
     "heap": Heap,

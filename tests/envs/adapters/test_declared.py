@@ -116,7 +116,7 @@ def warnings_of(make_env: Any, space: spaces.Space, rows: list[Any], caplog: pyt
         (box([0, 0], [9, 9], np.int8), [[0, 9], [10, 3]], "'observation' goes from 3 to 10, its space says 0 to 9;"),
     ],
 )
-def test_numbers_outside_of_their_box_are_told_once_with_both_ranges(
+def test_numbers_outside_of_their_box_are_warned_of_once_with_both_ranges(
     make_env: Any, space: spaces.Space, rows: list[Any], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = warnings_of(make_env, space, rows, caplog)
@@ -134,7 +134,7 @@ def test_numbers_outside_of_their_box_are_told_once_with_both_ranges(
     ],
 )
 @pytest.mark.parametrize("make_env", [single, vector])
-def test_numbers_within_their_box_are_told_of_never(
+def test_numbers_within_their_box_are_never_warned_of(
     make_env: Any, space: spaces.Space, rows: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert warnings_of(make_env, space, rows, caplog) == []
