@@ -101,7 +101,7 @@ class BudgetConfig:
     Fields:
       seconds: wall time of training, a resumed run's earlier parts included.
       core_seconds: processor seconds of all processes of the run.
-      env_steps: decisions taken in all games; counts where no time is given, and for a command that is itself limited
+      env_steps: steps of all games; counts where no time is given, and for a command that is itself limited
         by env steps, so that such a run repeats exactly.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import shlex
 from pathlib import Path
@@ -16,8 +17,12 @@ import yaml
 from league.cli.main import app
 from league.config.loading import load_config
 from league.config.reference import entries
+from league.envs.conformance import check_env
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
+from league.envs.rendering.frames import make_shown
+from league.envs.rendering.registry import renderer_for
+from league.envs.rendering.renderer import Moment
 from league.run.monitor.names import metric_of
 from tests.docs.pages import ROOT, WRITTEN, Block, blocks, inline_code, shell_lines
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
@@ -162,3 +167,16 @@ def parse(words: list[str]) -> None:
         return
     command = group().commands[words[0]]
     command.make_context(words[0], list(words[1:]))
+
+
+@pytest.mark.parametrize("block", [block for block in blocks("python") if "(ParallelEnv)" in block.text], ids=str)
+def test_games_of_the_documents_keep_the_contract_and_show_themselves(block: Block, tmp_path: Path) -> None:
+    (tmp_path / block.file).write_text(block.text)
+    game = EnvConfig(f"{tmp_path / block.file}:make")
+    assert not [found.text for found in check_env(game, steps=60) if found.kind == "fault"]
+    with contextlib.closing(make_shown(game, num_envs=1)) as env:
+        assert env.spec.has_mask
+        renderer = renderer_for(env.spec)
+        state = renderer.begin(Moment(env, env.reset(0), 0))
+        assert "points {'red': 0, 'blue': 0}" in renderer.scene(state).text
+        assert renderer.action_name(state, 1, 4) == "card 5"

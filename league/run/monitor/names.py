@@ -38,11 +38,13 @@ class Metric:
         return self.name.replace("{player}", player).replace("{seat}", str(seat)).replace("{opponent}", opponent)
 
 
-ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all games, all seats together; the step axis")
-SETTLING_STEPS = Metric(
-    "league/settling_steps", "decisions", "decisions of the rating games after training, in no other count of steps"
+ENV_STEPS = Metric(
+    "league/env_steps", "steps", "steps of all games, in each of which one seat or several decide; the x axis"
 )
-STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second, recent")
+SETTLING_STEPS = Metric(
+    "league/settling_steps", "steps", "steps of the rating games after training, in no other count of steps"
+)
+STEPS_PER_S = Metric("league/steps_per_s", "steps/s", "env steps per second, recent")
 GAMES = Metric("league/games", "games", "games whose outcomes are in the journal")
 ABORTED = Metric("league/aborted_games", "games", "games thrown away because their env failed")
 TRUNCATED = Metric("league/truncated_games", "games", "games that a time limit ended")
