@@ -218,7 +218,8 @@ class Advantage(Contest):
 
     def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
         """Pay it on top."""
-        return super().play(chosen) + self.ahead
+        paid: NDArray[np.float64] = super().play(chosen) + self.ahead
+        return paid
 
 
 class Constant(SmallGame):
@@ -284,7 +285,9 @@ class Tax(SmallGame):
     def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
         """A prize by chance, less the tax."""
         self.round += 1
-        return self.draws.normal(size=2) - np.array([0.0, self.tax if chosen[1] == 0 else 0.0])
+        paid = self.draws.normal(size=2)
+        paid[1] -= self.tax * (chosen[1] == 0)
+        return paid
 
 
 class Pursuit(SmallGame):
@@ -331,7 +334,7 @@ class Tracks(SmallGame):
 
     def view(self, seat: int) -> list[float]:
         """Both places."""
-        return self.places.tolist()  # type: ignore[no-any-return]
+        return self.places.tolist()
 
     def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
         """Move; the one that is ahead at the end wins."""
@@ -350,7 +353,9 @@ class Scales(Luck):
 
     def play(self, chosen: Mapping[int, int]) -> NDArray[np.float64]:
         """Pay by chance."""
-        return super().play(chosen) * np.array([1.0, 1e-3])
+        paid = super().play(chosen)
+        paid[1] *= 1e-3
+        return paid
 
 
 class Tagger(SmallGame):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -295,7 +296,7 @@ def _first_mask(env: Any, *, env_id: str) -> str:
       EnvError: its first reset raised.
     """
     for one in (env, *getattr(env, "envs", ())[:1]):
-        method = asked(env_id, "action_masks", lambda one=one: MaskMethod.of(one))
+        method = asked(env_id, "action_masks", partial(MaskMethod.of, one))
         if method is not None:
             return f"{method.name}()"
     begun = asked(env_id, "first reset", lambda: env.reset(seed=0), advice="")

@@ -77,12 +77,12 @@ class SeatForm:
         """
         if type(mask) is np.ndarray and mask.shape == self.mask_entries.shape and self._masks_plainly:
             return legal_of(mask)
-        own: Any = True
+        own: NDArray[np.bool_] | bool = True
         if mask is not None:
-            own = flat_mask(mask, self.code)
-            if own.shape != self.mask_entries.shape:
-                raise ValueError(f"action_mask has shape {own.shape}, expected ({self.mask_entries.size},)")
-            own = legal_of(own)
+            given = flat_mask(mask, self.code)
+            if given.shape != self.mask_entries.shape:
+                raise ValueError(f"action_mask has shape {given.shape}, expected ({self.mask_entries.size},)")
+            own = legal_of(given)
             if not self.pads_mask:
                 return own
         padded = np.zeros(self.actions.num_actions, np.bool_)

@@ -62,8 +62,8 @@ class OwnEnv:
         if (problem := reward_problem(turn.rewards)) is not None:
             game, seat, text = problem
             raise EnvError(f"{self.spec.env_id}, game {game}, seat {seat}: {text} ({self._where()})")
-        if problem := self._mask_problem(turn):
-            raise EnvError(f"{self.spec.env_id}{problem} ({self._where()})")
+        if mask_problem := self._mask_problem(turn):
+            raise EnvError(f"{self.spec.env_id}{mask_problem} ({self._where()})")
         return turn
 
     def _mask_problem(self, turn: Turn) -> str:

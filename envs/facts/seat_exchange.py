@@ -21,6 +21,8 @@ MAX_BLOCKS = 200
 MAX_CELLS = 256
 """Cells that are compared, those with most decisions."""
 
+SIGNS = np.array([-1.0, 1.0])
+
 FIRST_DRAWS, MAX_DRAWS = 32, 4_096
 """Draws of signs at once; symmetric games are recognised within the first few."""
 
@@ -96,7 +98,7 @@ def exchange_is_seen(
     rng, num_blocks = np.random.default_rng(0), max(len(form[0]) for form in known)
     size = min(FIRST_DRAWS, draws)
     while draws > 0:
-        signs = rng.integers(0, 2, (size, num_blocks)) * 2.0 - 1.0
+        signs = rng.choice(SIGNS, (size, num_blocks))
         drawn = np.max([_statistics(signs[:, : len(form[0])], form) for form in known], axis=0)
         if (drawn >= largest - 1e-6 * abs(largest)).any():
             return False

@@ -219,7 +219,7 @@ class SeatRoles:
         """True if the sizes of two seats' returns differ by more than chance."""
         returns = np.abs([returned[list(pair)] for _, returned in self._ends])
         blocks = blocks_of(np.array([game for game, _ in self._ends], np.int64))
-        apart = np.bincount(blocks, returns[:, 0] - returns[:, 1])
+        apart = np.bincount(blocks, returns[:, 0] - returns[:, 1]).astype(np.float64)
         return exchange_is_seen([apart[:, None]], error_rate=self._error_rate)
 
     def _are_paid_apart(self, own: NDArray[np.int64], is_first: NDArray[np.bool_]) -> tuple[float, bool]:
@@ -264,8 +264,9 @@ class SeatRoles:
         kept = follow >= 0
         if kept.any():
             moved = views[place[follow[kept]]] - views[kept]
-            of = is_first[kept], blocks[kept]
-            groups.append(np.hstack([by_feature(actions[kept], of[0], change, of[1]) for change in moved.T]))
+            groups.append(
+                np.hstack([by_feature(actions[kept], is_first[kept], change, blocks[kept]) for change in moved.T])
+            )
         return exchange_is_seen(groups, error_rate=self._error_rate)
 
     def _blocks(self, own: NDArray[np.int64]) -> NDArray[np.int64]:

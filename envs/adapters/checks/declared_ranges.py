@@ -89,17 +89,14 @@ def _outside(values: NDArray[np.generic], declared: _Range, seat: NDArray[np.int
     if declared.seats is not None:
         values = values[np.isin(seat, declared.seats)]
     if values.shape[1:] != low.shape:
-        values = values[(slice(None), *corner(low.shape))]
-    if not values.size or (values.min() >= declared.low and values.max() <= declared.high):  # type: ignore[operator]
+        inner: tuple[slice, ...] = (slice(None), *corner(low.shape))
+        values = values[inner]
+    if not values.size or (values.min() >= declared.low and values.max() <= declared.high):
         return ""
     bad = np.argwhere((values < low) | (values > high))  # type: ignore[operator]
     if not bad.size:
         return ""
-    place = tuple(int(number) for number in bad[0][1:])
-    own, at = (
-        values[(slice(None), *place)],
-        f" at {list(place)}" if len(np.unique(low)) + len(np.unique(high)) > 2 else "",
-    )
-    if not at:
-        own = values
+    place, own, at = tuple(int(number) for number in bad[0][1:]), values, ""
+    if len(np.unique(low)) + len(np.unique(high)) > 2:
+        own, at = values.reshape(len(values), -1)[:, np.ravel_multi_index(place, low.shape)], f" at {list(place)}"
     return f"goes from {own.min():g} to {own.max():g}{at}, its space says {low[place]:g} to {high[place]:g}"
