@@ -6,7 +6,7 @@ Shape letter: P number of parameters of the network.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,13 +95,18 @@ def from_named(named: Mapping[str, NDArray[np.generic]], layout: Layout, *, vers
     """
     if set(named) != set(layout.names):
         missing, extra = sorted(set(layout.names) - set(named)), sorted(set(named) - set(layout.names))
-        raise WeightsError(f"the weights are for another network: missing {missing}, not expected {extra}")
+        raise WeightsError(f"the weights are for another network: missing {_few(missing)}, not expected {_few(extra)}")
     for name, shape in zip(layout.names, layout.shapes, strict=True):
         if tuple(named[name].shape) != shape:
             raise WeightsError(f"parameter {name} has shape {tuple(named[name].shape)}, the network needs {shape}")
     vector = np.concatenate([np.ravel(named[name]).astype(np.float32, copy=False) for name in layout.names])
     require_finite(vector)
     return Weights(vector=vector, layout=layout, version=version)
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of the names in brackets, and how many more there are."""
+    return f"[{', '.join(names[:1])}{f' and {len(names) - 1} more' if len(names) > 1 else ''}]"
 
 
 def require_finite(vector: NDArray[np.float32]) -> None:

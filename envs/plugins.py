@@ -36,6 +36,8 @@ class MissingModuleError(PluginError):
 
 
 _ADMITTED: set[str] = set()
+_GIVEN: dict[str, Any] = {}
+"""Name -> an object that the user's own program has handed over."""
 
 
 def load(name: str) -> Any:
@@ -46,6 +48,8 @@ def load(name: str) -> Any:
     Raises:
       PluginError: no such file, module or attribute, or importing it raised.
     """
+    if name in _GIVEN:
+        return _GIVEN[name]
     where, colon, attribute = name.rpartition(":")
     if not colon or not where:
         raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
@@ -54,6 +58,14 @@ def load(name: str) -> Any:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
         raise PluginError(f"{where} has no {attribute!r}{_defined_near(module, attribute)}") from None
+
+
+def name_given(thing: Any) -> str:
+    """A name by which `load` finds a function or class of the user's program here, wherever it was written."""
+    where = getattr(thing, "__module__", type(thing).__module__)
+    name = f"{where}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+    _GIVEN[name] = thing
+    return name
 
 
 def split_options(name: str) -> tuple[str, dict[str, object]]:

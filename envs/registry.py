@@ -6,10 +6,12 @@ import contextlib
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from league.envs.closing import closed_on_error
-from league.envs.plugins import MissingModuleError, PluginError, install_extra, load
+from league.envs.plugins import MissingModuleError, PluginError, absolute, install_extra, load, name_given
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.seat_plan import SeatPlan
 
@@ -69,6 +71,34 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
         made: BatchedEnv = _adapter(prefix, config.id)(rest, kwargs=config.kwargs, num_envs=num_envs, **seat_plan)
         return made
     return _make_own(config, num_envs=num_envs)
+
+
+GivenGame = EnvConfig | str | Mapping[str, Any] | Callable[..., Any]
+"""A game as a Python user gives it: by its id, the function or class that makes it, or what is in `env:`."""
+
+
+def config_of(game: GivenGame) -> EnvConfig:
+    """The configuration of a given game; a file that its id names is taken from the current folder.
+
+    Raises:
+      EnvError: it is none of these, or a mapping has other keys.
+    """
+    forms = "an id (path/file.py:function), a function or class that makes the game, or EnvConfig(id, kwargs)"
+    if isinstance(game, Mapping):
+        known = EnvConfig.__dataclass_fields__
+        strange = [str(key) for key in game if key not in known]
+        if strange or "id" not in game:
+            what = f"the unknown key {strange[0]!r}{nearest(strange[0], known)}" if strange else "no id"
+            raise EnvError(f"env= has {what}; give {forms}")
+        game = EnvConfig(**game)
+    elif isinstance(game, str):
+        game = EnvConfig(game)
+    elif callable(game):
+        return EnvConfig(name_given(game))
+    if not isinstance(game, EnvConfig):
+        raise EnvError(f"env= is {type(game).__name__}; give {forms}")
+    is_adapted = game.id.partition(":")[0] in ADAPTERS
+    return game if is_adapted else replace(game, id=absolute(game.id, (Path.cwd(),)))
 
 
 def _adapter(prefix: str, env_id: str) -> Callable[..., Any]:

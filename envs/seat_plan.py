@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
@@ -34,8 +34,18 @@ class SeatPlan:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys that are set."""
+        return tuple(f"env.{name}" for name in self.plain())
+
+    def plain(self) -> dict[str, object]:
+        """The keys that are set with their values, as in a configuration."""
         given = {"teams": self.teams, "policies": self.policies, "team_observations": self.team_observations}
-        return tuple(f"env.{name}" for name, value in given.items() if value)
+        return {name: value for name, value in given.items() if value}
+
+    def put_into(self, config: EnvConfig) -> EnvConfig:
+        """The configuration with these seats, unless it says itself who they are."""
+        if SeatPlan.of(config) != ALONE:
+            return config
+        return replace(config, teams=self.teams, policies=dict(self.policies), team_observations=self.team_observations)
 
 
 ALONE = SeatPlan()

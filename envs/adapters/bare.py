@@ -15,13 +15,16 @@ import numpy as np
 
 from league.envs.adapters.checks.masks import MaskMethod, mask_of, mask_path
 from league.envs.adapters.external import ExternalEnv
-from league.envs.adapters.gymnasium import GymnasiumEnv
+from league.envs.adapters.gymnasium import SEAT, GymnasiumEnv
 from league.envs.adapters.pettingzoo import AecEnv
 from league.envs.adapters.spaces import action_code, flat_mask
 from league.envs.closing import closed_on_error
 from league.envs.protocol import EnvError
 
 Clock = Callable[[], float]
+
+Chooser = Callable[[Any, Any, Any], Any]
+"""The action of a seat as its env takes it, by the seat, what the env shows it, and its mask (None for none)."""
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Loop(Protocol):
         ...
 
     def choose(self) -> tuple[Any, int]:
-        """Random legal actions for `step`, and how many seats decide; (None, 0) at the end of the episode."""
+        """The chosen actions for `step`, and how many seats decide; (None, 0) at the end of the episode."""
         ...
 
     def step(self, actions: Any) -> None:
@@ -61,9 +64,7 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
         return None
     try:
         raw = env.make_bare()
-        loop: Loop = GymnasiumLoop(raw)
-        if not isinstance(env, GymnasiumEnv):
-            loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
+        loop = loop_over(env, raw, random_legal(raw))
         with closed_on_error([raw]):
             rate = loop_rate(loop, seconds=seconds, clock=clock)
         raw.close()
@@ -71,6 +72,24 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
         what = f"{type(error).__name__}: {error}"
         raise EnvError(f"{env.spec.env_id}: played in the usual loop of its kind, it raised {what}") from error
     return rate
+
+
+def loop_over(env: ExternalEnv, raw: Any, chooser: Chooser) -> Loop:
+    """The loop of its kind over a bare game of an env."""
+    if isinstance(env, GymnasiumEnv):
+        return GymnasiumLoop(raw, chooser)
+    return AecLoop(raw, chooser) if isinstance(env, AecEnv) else ParallelLoop(raw, chooser)
+
+
+def random_legal(raw: Any) -> Chooser:
+    """Chooses at random in a bare game, legally where there is a mask."""
+    rng = np.random.default_rng(0)
+
+    def choose(seat: Any, observation: Any, mask: Any) -> Any:
+        space = raw.action_space
+        return _draw(space(seat) if callable(space) else space, mask, rng)
+
+    return choose
 
 
 def loop_rate(loop: Loop, *, seconds: float, clock: Clock = time.process_time) -> float:
@@ -103,9 +122,9 @@ NO_ACTION = object()
 class AecLoop:
     """PettingZoo's loop over the agents of an AEC env: `last`, then `step`."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, chooser: Chooser) -> None:
         self._env = env
-        self._rng = np.random.default_rng(0)
+        self._chooser = chooser
 
     def reset(self, seed: int) -> None:
         """As in `Loop`."""
@@ -119,9 +138,8 @@ class AecLoop:
         agent = env.agent_selection
         if env.terminations[agent] or env.truncations[agent]:
             return NO_ACTION, 0
-        return _draw(
-            env.action_space(agent), _mask_of(env, agent, env.observe(agent), env.infos.get(agent)), self._rng
-        ), 1
+        observation = env.observe(agent)
+        return self._chooser(agent, observation, _mask_of(env, agent, observation, env.infos.get(agent))), 1
 
     def step(self, actions: Any) -> None:
         """As in `Loop`."""
@@ -132,9 +150,9 @@ class AecLoop:
 class ParallelLoop:
     """PettingZoo's loop over the steps of a parallel env."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, chooser: Chooser) -> None:
         self._env = env
-        self._rng = np.random.default_rng(0)
+        self._chooser = chooser
         self._seen: Any = {}
         self._infos: Any = {}
 
@@ -147,13 +165,12 @@ class ParallelLoop:
         agents = self._env.agents
         if not agents:
             return None, 0
+        shown = {agent: self._seen.get(agent) for agent in agents}
         return {
-            agent: _draw(
-                self._env.action_space(agent),
-                _mask_of(self._env, agent, self._seen.get(agent), (self._infos or {}).get(agent)),
-                self._rng,
+            agent: self._chooser(
+                agent, observation, _mask_of(self._env, agent, observation, (self._infos or {}).get(agent))
             )
-            for agent in agents
+            for agent, observation in shown.items()
         }, len(agents)
 
     def step(self, actions: Any) -> None:
@@ -164,24 +181,24 @@ class ParallelLoop:
 class GymnasiumLoop:
     """Gymnasium's loop over the steps of an env."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, chooser: Chooser) -> None:
         self._env = env
-        self._rng = np.random.default_rng(0)
-        self._mask: Any = None
+        self._chooser = chooser
+        self._seen: tuple[Any, Any] = (None, None)
         self._over = False
 
     def reset(self, seed: int) -> None:
         """As in `Loop`."""
-        self._mask, self._over = _mask_of(self._env, None, *self._env.reset(seed=seed)), False
+        self._seen, self._over = self._env.reset(seed=seed), False
 
     def choose(self) -> tuple[Any, int]:
         """As in `Loop`."""
-        return (None, 0) if self._over else (_draw(self._env.action_space, self._mask, self._rng), 1)
+        return (None, 0) if self._over else (self._chooser(SEAT, self._seen[0], _mask_of(self._env, SEAT, *self._seen)), 1)
 
     def step(self, actions: Any) -> None:
         """As in `Loop`."""
         observation, _, terminated, truncated, infos = self._env.step(actions)
-        self._mask, self._over = _mask_of(self._env, None, observation, infos), terminated or truncated
+        self._seen, self._over = (observation, infos), terminated or truncated
 
 
 def _mask_of(env: Any, agent: Any, observation: Any, infos: Any) -> Any:

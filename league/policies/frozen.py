@@ -15,6 +15,7 @@ from league.store.snapshots import MAX_MANIFEST_BYTES, LocalSnapshotStore, Snaps
 from league.store.storage import Storage
 
 MANIFEST_FILE = "manifest.json"
+MAX_PACKAGE_MANIFEST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,10 @@ class LoadedPolicy:
         """Learner updates made when the snapshot was taken."""
         return self._weights.version
 
+    def for_game(self, spec: EnvSpec) -> LoadedPolicy:
+        """The same policy for another description of its game, without the memory of a game. spec: of that."""
+        return LoadedPolicy(self.name, self._network, self._weights, spec, greedy=self.greedy)
+
     def reset(self, seed: int | None = None) -> None:
         """Begin a game: forget the last one. seed: restarts the stream of sampled actions; None lets it run on."""
         self._cores.clear()

@@ -18,13 +18,14 @@ from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
+from league.envs.seat_plan import SeatPlan
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.auto_export import EMA, ExactExports
 from league.policies.exact_file import read_exact
 from league.policies.frozen import FrozenCopy, FrozenFolder, SingleFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.package import is_frozen_folder, read_frozen_folder
-from league.policies.policy_store import fits, network_of, network_plain, snapshot_manifest, spec_hash
+from league.policies.policy_store import env_of, fits, network_of, network_plain, snapshot_manifest, spec_hash
 from league.policies.select import Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
@@ -97,7 +98,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
     if trust:
         trust_folder(path)
     config = read_config(run, env=env)
-    game = config.env if env is None else env
+    game = config.env if env is None else SeatPlan.of(config.env).put_into(env)
     state = state_of_run(run)
     return OpenRun(
         path=run.path,
@@ -189,6 +190,7 @@ def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
         env_spec_hash=spec_hash(run.spec),
         env=dict(run.env.kwargs),
         network=network_plain(run.network),
+        seat_plan=SeatPlan.of(run.env).plain(),
     )
     return FrozenCopy(player, 1.0, payload, manifest)
 
@@ -276,7 +278,7 @@ def open_frozen(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun,
     manifest = frozen.copies[0].manifest
     if env is None:
         require_trusted(names_of_manifest(manifest), what=str(folder))
-    game = env if env is not None else EnvConfig(manifest.env_id, manifest.env)
+    game = env_of(manifest) if env is None else SeatPlan.of(env_of(manifest)).put_into(env)
     run = OpenRun(
         path=folder,
         env=game,

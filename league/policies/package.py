@@ -3,13 +3,13 @@
     manifest.json       `PackageManifest`             README.md          model card for people
     model.safetensors   weights; model-0.safetensors, model-1.safetensors, ... of a mixture
     SHA256SUMS          digests of all files, as `sha256sum -c` reads them
+    trust.json          mark of the user who exported it, see `league.policies.trust`; only where it names code
 
 Reading runs no code of a package: files are JSON, safetensors and text, each of a bounded size.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -18,21 +18,30 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.registry import ENCODERS
 from league.envs.component_choice import given_options, kind_of
-from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
+from league.envs.protocol import ArraySpec
 from league.errors import CorruptSnapshot, StorageError
-from league.policies.frozen import MANIFEST_FILE, FrozenCopy, FrozenFolder, read_snapshot_folder
+from league.policies.frozen import (
+    MANIFEST_FILE,
+    MAX_PACKAGE_MANIFEST_BYTES,
+    FrozenCopy,
+    FrozenFolder,
+    read_snapshot_folder,
+)
+from league.policies.stored_game import Game, StoredSpec
+from league.policies.trust import admit_marked
+from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, read_verified, sha256_hex
 from league.store.storage import Storage
 
 FORMAT = "league-policy"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_SCHEMA_VERSIONS = (1, 2)
+"""In version 1 a game had no format of its own."""
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
-MAX_PACKAGE_MANIFEST_BYTES = 4 << 20
 MAX_SUMS_BYTES = 1 << 18
 MAX_MEMBERS = 256
 MAX_FIELD_NUMBERS = 1 << 22
@@ -40,37 +49,6 @@ MAX_FIELD_NUMBERS = 1 << 22
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SUM_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,79})")
-
-
-class StoredSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fixed facts of the game; fields as in `EnvSpec`, which also has its own format of observations (code)."""
-
-    env_id: str
-    num_seats: int
-    observations: dict[str, ArraySpec]
-    actions: ActionSpec
-    teams: tuple[int, ...]
-    has_mask: bool
-    max_turns: int | None
-    seat_names: tuple[str, ...]
-    value_fields: tuple[str, ...]
-    hidden_information: bool
-    information_known: bool
-    return_range: tuple[float, float] | None
-    win_draw_loss: bool
-    seat_groups: tuple[SeatGroup, ...]
-
-    def spec(self) -> EnvSpec:
-        """The game as networks are built for it."""
-        return EnvSpec(**{name: getattr(self, name) for name in self.__struct_fields__})
-
-
-class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The game of a policy. id, kwargs: as in `env:` of a configuration. facts: what its seats see and may do."""
-
-    id: str
-    kwargs: dict[str, Any]
-    facts: StoredSpec
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,21 +173,6 @@ class PackageManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, FileFacts]
 
 
-def facts_of(spec: EnvSpec) -> StoredSpec:
-    """The facts of a game without its own format of observations, all numbers plain."""
-    values = {
-        field.name: getattr(spec, field.name) for field in dataclasses.fields(spec) if field.name != "user_format"
-    }
-    plain = msgspec.to_builtins(values, enc_hook=_plain_number)
-    return msgspec.convert(plain, StoredSpec)
-
-
-def _plain_number(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise NotImplementedError(f"a spec holds {value!r}, which is no plain value")
-
-
 def is_package(path: Path) -> bool:
     """True if the folder is the package of an exported policy."""
     try:
@@ -228,14 +191,17 @@ def is_frozen_folder(path: Path) -> bool:
 def read_frozen_folder(path: Path) -> FrozenFolder:
     """The policies of a snapshot's folder or of a package, every byte verified.
 
+    The code that one names is admitted where this user exported it.
+
     Raises:
       CorruptSnapshot: a file is missing or not what was written.
     """
+    admit_marked(RunFolder(path))
     if not is_package(path):
         return read_snapshot_folder(path)
     manifest = read_package(path)
     copies = tuple(_copy_of(path, member) for member in manifest.members)
-    return FrozenFolder(path, manifest.name, copies, is_drawn=manifest.is_drawn, spec=manifest.game.facts.spec())
+    return FrozenFolder(path, manifest.name, copies, is_drawn=manifest.is_drawn, spec=manifest.game.spec())
 
 
 def read_package(folder: Path) -> PackageManifest:
@@ -249,10 +215,10 @@ def read_package(folder: Path) -> PackageManifest:
     payload = read_verified(Storage(), path, sums.get(MANIFEST_FILE, ""), max_bytes=MAX_PACKAGE_MANIFEST_BYTES)
     try:
         version = msgspec.json.decode(payload)["schema_version"]
-        if version != SCHEMA_VERSION:
+        if version not in READABLE_SCHEMA_VERSIONS:
+            readable = " and ".join(map(str, READABLE_SCHEMA_VERSIONS))
             raise CorruptSnapshot(
-                path,
-                f"it has schema version {version}, this program reads {SCHEMA_VERSION}; use the version that wrote it",
+                path, f"it has schema version {version}, this program reads {readable}; use the version that wrote it"
             )
         manifest = msgspec.json.decode(payload, type=PackageManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
@@ -318,6 +284,10 @@ def _problem_of(manifest: PackageManifest, sums: Mapping[str, str]) -> str:
         least, most = min_numbers(facts, member.snapshot.network), manifest.files[member.file].bytes // 4
         if least > most:
             return f"the network of {member.name} has {least:,} numbers or more, and its weights are {most:,}"
+    try:
+        manifest.game.spec()
+    except ValueError as error:
+        return str(error)
     return ""
 
 

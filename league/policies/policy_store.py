@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -19,8 +20,9 @@ from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
-from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
 from league.envs.registry import spec_of
+from league.envs.seat_plan import SeatPlan
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.hosts.learners.hyperparameters import tuned
 from league.hosts.protocol import Arrays
@@ -122,6 +124,7 @@ class PolicyStore:
             network=network_plain(self._config.network),
             hyperparameters=dataclasses.asdict(tuned(self._config.learner, player.hyperparameters)),
             tuned={item.name: item.value for item in player.hyperparameters},
+            seat_plan=SeatPlan.of(self._config.env).plain(),
         )
         return self._snapshots.put(payload, manifest)
 
@@ -189,6 +192,19 @@ def network_of(manifest: SnapshotManifest) -> NetworkConfig:
     names = [found for found in names_of_manifest(manifest) if found.kind != "env"]
     require_trusted(names, what=f"The snapshot {manifest.digest[:12]} of {manifest.player or 'a file'}")
     return msgspec.convert(manifest.network, NetworkConfig)
+
+
+def env_of(manifest: SnapshotManifest) -> EnvConfig:
+    """The game that a snapshot was trained on, with the seats as they were planned.
+
+    Raises:
+      CorruptSnapshot: it describes no seats.
+    """
+    try:
+        plan = msgspec.convert(manifest.seat_plan, SeatPlan)
+    except msgspec.ValidationError as error:
+        raise CorruptSnapshot(Path(manifest.digest), f"its manifest describes no seats ({error})") from error
+    return plan.put_into(EnvConfig(manifest.env_id, dict(manifest.env)))
 
 
 def spec_hash(spec: EnvSpec) -> str:

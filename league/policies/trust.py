@@ -4,10 +4,11 @@ A folder is data. From it come only built-in names, ids of PettingZoo and Gymnas
 registers. Any other name, such as a game, an objective or a bot as "module:attribute" or "path/file.py:attribute", is
 loaded in three cases alone:
 
-- `league train` of this user wrote the folder's mark, RUN/trust.json: the names (of a game with its options) under an
-  HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default ~/.local/state/league/secret). The
-  mark holds wherever the folder is moved on machines with that key; a name that is added to config.yaml, the journal or
-  a manifest is not in it. A copied mark allows only the calls that this user has made before.
+- `league train` or `league export` of this user wrote the folder's mark, trust.json: the names (of a game with its
+  options) under an HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default
+  ~/.local/state/league/secret). The mark holds wherever the folder is moved on machines with that key; a name that is
+  added to config.yaml, the journal or a manifest is not in it. A copied mark allows only the calls that this user has
+  made before.
 - The user says so: `--trust`, `trust=True`, or the game itself as `env=`.
 - The user gives the same name (and game options) in a configuration of their own in this process.
 """
@@ -32,7 +33,7 @@ from league.core.state.state_codec import encode
 from league.envs.plugins import admit, is_admitted
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, StorageError
-from league.policies.package import MAX_PACKAGE_MANIFEST_BYTES
+from league.policies.frozen import MAX_PACKAGE_MANIFEST_BYTES
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
 from league.store.snapshots import SnapshotManifest
@@ -131,8 +132,8 @@ def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
         key = _key(create=True)
     except OSError as error:
         return [
-            f"{_key_path()} cannot be made ({error.strerror}), so this run will later count as another user's: "
-            "`league resume` will ask for --trust."
+            f"{_key_path()} cannot be made ({error.strerror}), so {folder.path.name} will later count as another "
+            "user's: commands will ask for --trust."
         ]
     assert key is not None
     payload = json.dumps({"names": entries, "hmac": _sign(key, entries)}, indent=1)

@@ -39,7 +39,8 @@ class SnapshotManifest:
       digest: sha256 (hex) of the weights file.
       player, role, parent, version, trained_steps: as in `SnapshotInfo`.
       env_id, env_spec_hash: the game it plays, and the sha256 (hex) of its spec.
-      env: the game's options (the kwargs of its EnvConfig).
+      env: the game's options (the kwargs of its EnvConfig). seat_plan: who plays with whom there and which seats share
+        networks, the keys of `league.envs.seat_plan.SeatPlan` that were set.
       network: the network's configuration, as plain values.
       hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
         learner's among them are in `hyperparameters` already.
@@ -58,6 +59,7 @@ class SnapshotManifest:
     env: dict[str, object] = field(default_factory=dict)
     hyperparameters: dict[str, object] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
+    seat_plan: dict[str, object] = field(default_factory=dict)
     schema_version: int = MANIFEST_SCHEMA_VERSION
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from league.deploy.export.graphs import make_graphs
 from league.deploy.export.inputs import random_inputs
 from league.deploy.export.interface import core_state_of, outputs_of, preprocessing_of
 from league.deploy.export.model_card import model_card
+from league.deploy.export.smoke_test import try_on_game
 from league.deploy.export.strength import Strength, strength_of
 from league.envs.protocol import EnvSpec
+from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
 from league.judge.matches.report import EvalReport, Progress, evaluate_run
 from league.policies.auto_export import AUTO
@@ -29,27 +32,28 @@ from league.policies.package import (
     SCHEMA_VERSION,
     SUMS_FILE,
     FileFacts,
-    Game,
     Graph,
     Member,
     PackageManifest,
     digest_of,
-    facts_of,
     is_frozen_folder,
     sums_text,
 )
 from league.policies.select import Selection
-from league.policies.trust import trust_folder
+from league.policies.stored_game import game_record
+from league.policies.trust import mark, names_of_manifest, trust_folder
+from league.store.run_folder import RunFolder
 from league.store.storage import Storage, temporary_path
 from league.version import __version__
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A package that was written. path: its folder. manifest: what it says."""
+    """A package that was written. path: its folder. manifest: what it says. notes: sentences for the user."""
 
     path: Path
     manifest: PackageManifest
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """For people."""
@@ -62,7 +66,7 @@ class Exported:
         lines += [
             f"  {graph.file}: within {graph.parity.max_difference:.2g} of the network" for graph in self.manifest.graphs
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,8 @@ def export_policy(
       limit_s: longest time for these games.
       trust: whether to load code that the source names, regardless of its author.
     Raises:
-      LeagueError: no such policy, a damaged file, the target exists, or a graph differs from its network.
+      LeagueError: no such policy, a damaged file, the target exists, a graph differs from its network, or the policy
+        cannot be played with what its game shows.
       EnvError: the game cannot be made here.
     """
     if target.exists():
@@ -130,8 +135,9 @@ def export_policy(
     made = _graphs(chosen, policies, graphs)
     files |= {graph.file: payload for graph, payload in made}
     manifest = _manifest(chosen, policies, strength, files, tuple(graph for graph, _ in made))
-    _write(target, manifest, strength, files, storage=storage or Storage())
-    return Exported(target, manifest)
+    try_on_game(manifest, policies, chosen.run.env)
+    notes = _write(target, manifest, strength, files, storage=storage or Storage())
+    return Exported(target, manifest, tuple(notes))
 
 
 def choose_export(source: Path, player: str) -> Chosen:
@@ -197,8 +203,10 @@ def _manifest(
 ) -> PackageManifest:
     spec, network = chosen.run.spec, policies[0].network
     names = weight_files(len(policies))
+    seat_plan = SeatPlan.of(chosen.run.env).plain()
     members = tuple(
-        Member(copy.name, copy.weight, name, copy.manifest) for copy, name in zip(chosen.copies, names, strict=True)
+        Member(copy.name, copy.weight, name, dataclasses.replace(copy.manifest, seat_plan=seat_plan))
+        for copy, name in zip(chosen.copies, names, strict=True)
     )
     manifest = PackageManifest(
         format=FORMAT,
@@ -208,7 +216,7 @@ def _manifest(
         run=chosen.run.path.name if chosen.selection is not None else "",
         reason=chosen.reason,
         is_drawn=chosen.is_drawn,
-        game=Game(chosen.run.env.id, dict(chosen.run.env.kwargs), facts_of(spec)),
+        game=game_record(chosen.run.env, spec),
         members=members,
         preprocessing=preprocessing_of(network, spec),
         core_state=core_state_of(network),
@@ -229,8 +237,8 @@ def _num_dist_params(network: Network, spec: EnvSpec) -> int:
 
 def _write(
     target: Path, manifest: PackageManifest, strength: Strength, files: dict[str, bytes], *, storage: Storage
-) -> None:
-    """All files into a temporary folder, durably, which then takes its name."""
+) -> list[str]:
+    """All files into a temporary folder, durably, which then takes its name; returns sentences for the user."""
     payload = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     without_card = msgspec.structs.replace(
         manifest, files={name: facts for name, facts in manifest.files.items() if name != CARD_FILE}
@@ -246,7 +254,10 @@ def _write(
     try:
         for name, content in {**files, **texts}.items():
             storage.atomic_write_bytes(temporary / name, content)
+        own = [name for member in manifest.members for name in names_of_manifest(member.snapshot)]
+        notes = mark(RunFolder(temporary, storage=storage), own)
         storage.publish_folder(temporary, final)
     except LeagueError:
         storage.remove_folder(temporary)
         raise
+    return notes

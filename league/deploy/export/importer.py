@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from league.envs.plugins import is_admitted
-from league.envs.protocol import EnvConfig, EnvError
+from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
 from league.errors import LeagueError
 from league.policies.frozen import FrozenFolder
 from league.policies.loading import load_frozen
 from league.policies.package import PackageManifest, is_package, read_frozen_folder, read_package, verify_files
-from league.policies.policy_store import fits
+from league.policies.policy_store import env_of, fits
 from league.policies.trust import names_of_manifest, trust_folder
 
 
@@ -87,7 +87,7 @@ def _game_note(frozen: FrozenFolder) -> str:
     if any(found.kind == "env" and not is_admitted(found.entry) for found in names_of_manifest(manifest)):
         return f"its game {manifest.env_id} is code of others and was not loaded: --trust loads it"
     try:
-        spec = spec_of(EnvConfig(manifest.env_id, manifest.env))
+        spec = spec_of(env_of(manifest))
     except EnvError as error:
         return f"its game cannot be made here: {error}"
     if not fits(manifest, spec):

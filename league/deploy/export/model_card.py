@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from league.deploy.export.seat_table import seat_table
 from league.deploy.export.strength import MeanReturn, Rating, Score, Strength
 from league.policies.package import PackageManifest
 
@@ -33,13 +34,13 @@ def model_card(manifest: PackageManifest, strength: Strength) -> str:
             "",
             *(f"- {gap}" for gap in strength.gaps),
             "",
-            "## Inputs and outputs",
-            "",
-            *_interface(manifest),
-            "",
             "## Use",
             "",
-            *_use(),
+            *_use(manifest),
+            "",
+            "## Inside of the network and of graphs",
+            "",
+            *_interface(manifest),
             "",
         ]
     )
@@ -181,15 +182,22 @@ def _interface(manifest: PackageManifest) -> list[str]:
     return lines
 
 
-def _use() -> list[str]:
+def _use(manifest: PackageManifest) -> list[str]:
+    seats = manifest.game.facts.seat_names
+    call = f'policy.act(observation, mask, seat="{seats[0]}")' if len(seats) > 1 else "policy.act(observation, mask)"
     return [
         "```python",
         "import league",
         "",
         'policy = league.load_policy("PATH_OF_THIS_FOLDER")',
         "policy.reset()  # at the start of every game",
-        "action = policy.act(observation, mask)",
+        f"action = {call}",
         "```",
+        "",
+        "`observation` is what the game shows to a seat, and `action` what it takes. `mask` is the game's, where it "
+        "gives one beside the observation; `action_mask` in the observation is found there.",
+        "",
+        *seat_table(manifest.game.spec()),
         "",
         "`league import PATH_OF_THIS_FOLDER` verifies the folder, and `sha256sum -c SHA256SUMS` its files.",
     ]

@@ -21,7 +21,7 @@ from league.policies.frozen import FrozenCopy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import copies_at, frozen_copies, load_copies
 from league.policies.package import is_frozen_folder
-from league.policies.policy_store import spec_hash
+from league.policies.policy_store import env_of, spec_hash
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 
 MANIFEST = "manifest.json"
@@ -105,7 +105,7 @@ def contender_of_copies(
     if trust:
         admit(name.entry for copy in copies for name in names_of_manifest(copy.manifest))
     require_trusted(names_of_manifest(manifest), what=str(source))
-    game = _game_of(EnvConfig(manifest.env_id, dict(manifest.env)))
+    game = _game_of(env_of(manifest))
     return StoredContender(name, stored_identity(copies), reason, game, tuple(copies), source)
 
 

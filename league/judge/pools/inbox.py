@@ -106,20 +106,18 @@ class Inbox:
                 self._stuck.add(name)
                 self._say(f"{left} was left by a crash and cannot be removed: {error}")
 
-    def _take(self, item: Path) -> bool:
+    def _take(self, item: Path) -> int:
         if item.is_symlink() or not is_frozen_folder(item):
             raise PoolRefused(f"{item.name} is not the folder of a snapshot, nor an exported policy")
         copies = copies_at(item, AUTO)
-        if len(copies) != 1:
-            raise PoolRefused(f"{item.name} is a mixture of {len(copies)} policies: put its members here one by one")
-        name = _NOT_IN_NAME.sub("-", item.name).lstrip("._:@+-") or copies[0].manifest.digest[:12]
-        try:
-            join_copy(copies[0], name, self._spec, self._store, join=self._join, source=item)
-        except AlreadyThere:
-            joined = False
-        else:
-            joined = True
-            self._say(f"{name} joined the pool.")
+        joined = 0
+        for copy in copies:  # a pool rates policies, so the members of a mixture join, as by `league pool add`
+            of_mixture = f".{copy.name}" if len(copies) > 1 else ""
+            name = _NOT_IN_NAME.sub("-", item.name + of_mixture).lstrip("._:@+-") or copy.manifest.digest[:12]
+            with contextlib.suppress(AlreadyThere):
+                join_copy(copy, name, self._spec, self._store, join=self._join, source=item)
+                joined += 1
+                self._say(f"{name} joined the pool.")
         self._remove(item)
         return joined
 

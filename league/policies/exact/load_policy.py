@@ -7,13 +7,14 @@ from pathlib import Path
 
 from league.envs.plugins import is_admitted
 from league.envs.protocol import EnvConfig, EnvError
-from league.envs.registry import spec_of
+from league.envs.registry import GivenGame, config_of, spec_of
 from league.policies.auto_export import AUTO
 from league.policies.exact.exports import open_to_play
 from league.policies.frozen import FrozenFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import load_from_run, load_frozen, open_frozen, open_run
 from league.policies.package import is_frozen_folder, read_frozen_folder
+from league.policies.policy_store import env_of
 from league.policies.select import DRAWN
 from league.policies.trust import names_of_manifest, trust_folder
 
@@ -24,7 +25,7 @@ def load_policy(
     *,
     greedy: bool = False,
     seed: int = 0,
-    env: EnvConfig | None = None,
+    env: GivenGame | None = None,
     trust: bool = False,
 ) -> LoadedPolicy | LoadedMixture:
     """A policy to play with.
@@ -47,20 +48,21 @@ def load_policy(
         "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
-      env: the game to make instead of the one that the folder names. It is for folders made elsewhere: the path of the
-        game's file, for example, may differ here. Exact values are not computed then, but those that are known count.
+      env: the game to make instead of the one that the folder names, as an id, the function or class that makes it, or
+        an EnvConfig. It is for folders made elsewhere: the path of the game's file, for example, may differ here.
+        Exact values are not computed then, but those that are known count.
       trust: whether to load code that the folder names, regardless of its author.
     Raises:
       Untrusted: the folder names code that this user has not trusted.
       LeagueError: no such run or player, or a damaged file; one sentence with what to do.
       EnvError: the game that it was trained on cannot be made here.
     """
-    path = Path(run_or_snapshot)
+    path, game = Path(run_or_snapshot), None if env is None else config_of(env)
     if trust:
         trust_folder(path)
     if is_frozen_folder(path):
-        return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
-    run = open_to_play(path, [player]) if env is None else open_run(path, env=env)
+        return _load_folder(path, player, greedy=greedy, seed=seed, env=game)
+    run = open_to_play(path, [player]) if game is None else open_run(path, env=game)
     return load_from_run(run, player, greedy=greedy, seed=seed)
 
 
@@ -84,7 +86,7 @@ def _may_make_game(frozen: FrozenFolder) -> bool:
     if any(found.kind == "env" and not is_admitted(found.entry) for found in names_of_manifest(manifest)):
         return False
     try:
-        spec_of(EnvConfig(manifest.env_id, manifest.env))
+        spec_of(env_of(manifest))
     except EnvError:
         return False
     return True

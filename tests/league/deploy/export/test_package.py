@@ -27,8 +27,9 @@ from league.policies.exact.load_policy import load_policy
 from league.policies.imported import fits_running_hosts, policies_from_outside
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import copies_at
-from league.policies.package import SUMS_FILE, StoredSpec, facts_of, min_numbers, read_package, sums_text
+from league.policies.package import SUMS_FILE, min_numbers, read_package, sums_text
 from league.policies.policy_store import network_plain
+from league.policies.stored_game import StoredSpec, facts_of
 from league.policies.trust import Untrusted
 from league.store.snapshots import sha256_hex
 from league.store.storage import Storage

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from league.deploy.export.exporter import export_policy
+from league.envs.protocol import EnvConfig
 from league.errors import DiskFull, StorageError
 from league.judge.pools.core.records import PoolGame
 from league.judge.pools.folder import PoolFolder
 from league.judge.pools.pool import LACKING_S, Pool, create_pool, open_pool
 from league.store.storage import Storage
+from tests.league.judge.matches.eval_runs import MadeRun, network_of
 from tests.league.judge.pools.frozen_copies import frozen_copy, snapshot_folder
 from tests.league.store.store_faults import FailAtPoint
 
@@ -221,3 +224,13 @@ def test_what_a_crash_left_and_cannot_be_removed_is_said_once_and_stops_nobody(f
         assert left.exists() and names(pool) == ["b"]
     assert [sentence for sentence in said if "left by a crash" in sentence] == said[:1]
     assert "Permission denied" in said[0]
+
+
+def test_the_members_of_a_mixture_join_one_by_one(pool: Pool, folder: PoolFolder, tmp_path: Path) -> None:
+    run = MadeRun(tmp_path / "run", env=EnvConfig("tic_tac_toe"))
+    for seed in (1, 2):
+        run.snapshot("main-0", network_of(run.config, seed=seed))
+    export_policy(run.close(), folder.inbox / "mixed", player="main-0-s0*2+main-0-s1")
+    pool.tend()
+    assert names(pool) == ["mixed.main-0-s0", "mixed.main-0-s1"]
+    assert list(folder.inbox.iterdir()) == []

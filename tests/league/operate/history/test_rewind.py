@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.cli.main import history
+from league.cli import history
 from league.core.league import decide
 from league.core.state.commands import FinishLease, Refused
 from league.core.state.events import Event, LeagueRewound, LeaseGranted, RunStarted, RunStopped
