@@ -40,7 +40,7 @@ def evaluate(
         typer.Option(
             "--greedy/--sample",
             help="Take the likeliest action, or draw one.",
-            show_default="--sample where seats act at once or hide something",
+            show_default="--sample where play must stay mixed",
         ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
@@ -49,9 +49,15 @@ def evaluate(
     trust: Trust = False,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
+    from league.judge.matches.export_match import ASK_S, keep_export_matches
     from league.judge.matches.report import evaluate_run
     from league.judge.matches.report_table import print_report, report_csv
+    from league.policies.auto_export import AUTO
+    from league.policies.loading import open_run
+    from league.policies.package import is_frozen_folder
 
+    if AUTO in names_in(players) and not is_frozen_folder(run):
+        keep_export_matches(open_run(run, trust=trust), limit_s=ASK_S)
     with games_line() as progress:
         report = evaluate_run(
             run,

@@ -90,7 +90,7 @@ def match(
     from league.config.plugin_names import absolute_game
     from league.envs.protocol import EnvConfig
     from league.judge.contenders.finding import find_contenders, game_of, remarks_on, require_playable
-    from league.judge.matches.contest import ContestConditions, should_sample
+    from league.judge.matches.contest import ContestConditions
     from league.judge.tournaments.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
 
     prepare_process()
@@ -99,7 +99,7 @@ def match(
     found = find_contenders(names, trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(absolute_game(env, (Path.cwd(),))))
     require_playable(found, game)
-    conditions = ContestConditions(seed, opening_plies, not should_sample(game.env) if greedy is None else greedy)
+    conditions = ContestConditions(seed, opening_plies, not game.must_mix if greedy is None else greedy)
     with games_line() as progress:
         report = play_head_to_head(
             game,

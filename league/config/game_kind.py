@@ -1,37 +1,58 @@
-"""The kind of a game, as far as it can be known. It decides which policy of a run is the one to play."""
+"""Decides the kind of a game: by what it says itself, by what random play showed, or by the user's word."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from enum import Enum
+from dataclasses import replace
 
+from league.config.run_config import GameConfig, RunConfig
+from league.core.state.records import GameKind
+from league.envs.facts.game_facts import GameFacts
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import BUILT_IN, make
 
-KNOWN_PREFIXES = ("openspiel:",)
-"""Ids whose adapters say whether information is hidden."""
+
+def kind_of_facts(game: GameFacts) -> GameKind:
+    """The kind of a game as random play shows it."""
+    information = said_by(game.spec)
+    if information == "unknown" and game.hides:
+        information = "hidden"
+    elif information == "unknown" and game.surprises:
+        information = "open"  # it draws lots, and all seats were seen to see the same
+    return GameKind(information, game.is_simultaneous, game.spec.num_teams)
 
 
-class GameKind(Enum):
-    """A kind of game: what its seats see, and when they move."""
+def kind_of_run(config: RunConfig, spec: EnvSpec) -> GameKind:
+    """The kind of the game of a run: as configured, else as the game says itself.
 
-    PERFECT = "one seat moves at a time and sees everything"
-    AT_ONCE = "seats move at once"
-    OTHER = "information is hidden, or that is not known"
+    Raises:
+      EnvError: the game cannot be made.
+    """
+    chosen = config.game
+    if chosen.moves is None:
+        return configured(chosen, kind_of_game(config.env, spec))
+    return configured(chosen, GameKind(said_by(spec), sides=spec.num_teams))
 
 
-def game_kind(env: EnvConfig, spec: EnvSpec) -> GameKind:
-    """The kind of a game.
-
-    PettingZoo and an env of the user's own cannot say that they hide nothing. They count as `OTHER`: what is hard to
-    exploit is hardly weaker, while the strongest may be easy to exploit.
+def kind_of_game(env: EnvConfig, spec: EnvSpec) -> GameKind:
+    """The kind of a game as far as it says itself and as its first turn shows.
 
     Raises:
       EnvError: it cannot be made.
     """
     with closing(make(env, num_envs=1)) as game:
         at_once = len(game.reset(0).env_index) > 1
-    if at_once:
-        return GameKind.AT_ONCE
-    says = env.id in BUILT_IN or env.id.startswith(KNOWN_PREFIXES)
-    return GameKind.PERFECT if says and not spec.hidden_information else GameKind.OTHER
+    return GameKind(said_by(spec), at_once, spec.num_teams)
+
+
+def configured(chosen: GameConfig, kind: GameKind) -> GameKind:
+    """The kind with what the user, or `auto`, has set."""
+    at_once = kind.at_once if chosen.moves is None else chosen.moves == "at_once"
+    return replace(kind, information=chosen.information or kind.information, at_once=at_once)
+
+
+def said_by(spec: EnvSpec) -> str:
+    """The information of a game by its own word; PettingZoo and an env of one's own cannot say that they hide none."""
+    if spec.hidden_information:
+        return "hidden"
+    return "open" if spec.information_known or spec.env_id in BUILT_IN or spec.num_seats == 1 else "unknown"

@@ -38,6 +38,22 @@ class TeacherConfig:
 
 
 @dataclass(frozen=True)
+class GameConfig:
+    """The kind of the game. Settings, the export that `auto` stands for, and evaluations go by it.
+
+    Fields:
+      information: "open" where every seat sees everything, "hidden" where one does not, "unknown" where the game cannot
+        say and random play met nothing hidden; null for what the game says itself.
+      moves: "in_turn", or "at_once" where several seats move in the same turn; null for what its first turn shows.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    information: Literal["open", "hidden", "unknown"] | None = None
+    moves: Literal["in_turn", "at_once"] | None = None
+
+
+@dataclass(frozen=True)
 class ActorConfig:
     """The actor hosts.
 
@@ -328,6 +344,7 @@ class RunConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     env: EnvConfig
+    game: GameConfig = field(default_factory=GameConfig)
     name: str = "league"
     seed: int = 0
     adapt: bool = True

@@ -67,8 +67,9 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         command.teams,
         command.config,
         command.scoring,
-        command.perfect_information,
-        command.moves_at_once,
+        perfect_information=command.kind.information == "open",
+        moves_at_once=command.kind.at_once,
+        unknown_information=command.kind.information == "unknown",
     )
     return [created, *added, *directives]
 
@@ -164,7 +165,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     config = event.config
     state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
-    state.perfect_information, state.moves_at_once = event.perfect_information, event.moves_at_once
+    state.kind = event.kind
     state.payoff = Payoff(
         num_seats=event.num_seats,
         half_life_steps=config.half_life_steps,

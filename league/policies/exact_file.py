@@ -12,7 +12,7 @@ import msgspec
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.state.state import LeagueState
 from league.errors import StorageError
-from league.policies.auto_export import BEST, EMA, EXACT, EXPORTS, ExactExports
+from league.policies.auto_export import EXACT, EXPORTS, ExactExports
 from league.policies.select import UnknownPolicy, choose
 from league.store.run_folder import RunFolder
 
@@ -39,7 +39,7 @@ def read_exact(folder: RunFolder, state: LeagueState) -> ExactExports | None:
         values={name: value for name, value in stored.values.items() if name in made},
         made_of=made,
         mixture=stored.mixture if EXACT in made else {},
-        match=stored.match if {EMA, BEST} <= made.keys() else None,
+        matches=tuple(match for match in stored.matches if {match.home, match.away} <= made.keys()),
         is_current=set(now) == set(made),
     )
 

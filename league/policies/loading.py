@@ -13,8 +13,9 @@ from league.agents.nets.network import build_network
 from league.agents.nets.registry import UnknownPartError
 from league.agents.restart_state import RestartStateError, ema_in, weights_in
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
+from league.config.game_kind import kind_of_game
 from league.config.run_config import EvaluationConfig
-from league.core.state.records import SnapshotInfo
+from league.core.state.records import GameKind, SnapshotInfo
 from league.core.state.state import LeagueState
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
@@ -48,6 +49,7 @@ class OpenRun:
     Fields:
       path: of the folder.
       env: its game. spec: the game's facts.
+      kind: of the game.
       network: of its policies.
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
@@ -58,6 +60,7 @@ class OpenRun:
     path: Path
     env: EnvConfig
     spec: EnvSpec
+    kind: GameKind
     network: NetworkConfig
     state: LeagueState
     store: SnapshotStore
@@ -104,6 +107,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         path=run.path,
         env=game,
         spec=spec_of(replace(game, workers=0)),  # child processes do not give the env's own format
+        kind=state.kind,
         network=config.network,
         state=state,
         store=LocalSnapshotStore(run.snapshots_path),
@@ -191,6 +195,7 @@ def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
         env=dict(run.env.kwargs),
         network=network_plain(run.network),
         seat_plan=SeatPlan.of(run.env).plain(),
+        kind=run.kind,
     )
     return FrozenCopy(player, 1.0, payload, manifest)
 
@@ -279,10 +284,12 @@ def open_frozen(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun,
     if env is None:
         require_trusted(names_of_manifest(manifest), what=str(folder))
     game = env_of(manifest) if env is None else SeatPlan.of(env_of(manifest)).put_into(env)
+    spec = spec_of(replace(game, workers=0))
     run = OpenRun(
         path=folder,
         env=game,
-        spec=spec_of(replace(game, workers=0)),
+        spec=spec,
+        kind=manifest.kind or kind_of_game(replace(game, workers=0), spec),
         network=network_of(manifest),
         state=LeagueState(),
         store=SingleFolder(folder),

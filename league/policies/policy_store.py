@@ -16,6 +16,7 @@ import numpy as np
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
+from league.config.game_kind import kind_of_run
 from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
@@ -61,6 +62,7 @@ class PolicyStore:
         self.warn = warn
         self._spec = spec_of(config.env)
         self._spec_hash = spec_hash(self._spec)
+        self._kind = kind_of_run(config, self._spec)
         self._layout = layout_of(build_network(self._spec, config.network, seed=0))
         self._held: OrderedDict[str, Weights] = OrderedDict()
         self._networks: dict[str, NetworkConfig] = {}
@@ -125,6 +127,7 @@ class PolicyStore:
             hyperparameters=dataclasses.asdict(tuned(self._config.learner, player.hyperparameters)),
             tuned={item.name: item.value for item in player.hyperparameters},
             seat_plan=SeatPlan.of(self._config.env).plain(),
+            kind=self._kind,
         )
         return self._snapshots.put(payload, manifest)
 

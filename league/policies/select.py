@@ -150,7 +150,7 @@ def _why_no_exact(state: LeagueState, exact: ExactExports | None) -> str:
     """A sentence on what stands against an exact mixture, or on what would compute it."""
     if not state.is_competitive:
         return "in a game of one team there is no reply to compute."
-    if state.perfect_information:
+    if state.kind.is_won_by_strength and state.kind.information == "open":
         return "every seat sees everything in this game, so that the strongest is the hardest to beat."
     if all(state.snapshots[name].trained_steps == 0 for name in exported_snapshots(state)):
         return "it has no trained snapshot yet."

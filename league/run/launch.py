@@ -13,7 +13,7 @@ from pathlib import Path
 from league.config.auto.resolve import resolve
 from league.config.commented import dump_commented
 from league.config.default_scoring import scoring_of
-from league.config.game_kind import GameKind, game_kind
+from league.config.game_kind import kind_of_run
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
 from league.core.state.commands import CreateLeague
@@ -152,15 +152,13 @@ def _begin_session(
 
 def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:
     """The command that creates the league of a run."""
-    kind = game_kind(config.env, spec)
     return CreateLeague(
         config.seed,
         spec.num_seats,
         spec.teams,
         config.league,
         scoring_of(config.league.payoff, spec),
-        perfect_information=kind is GameKind.PERFECT,
-        moves_at_once=kind is GameKind.AT_ONCE,
+        kind=kind_of_run(config, spec),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 import msgspec
 
+from league.core.state.records import GameKind
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.store.storage import Storage, temporary_path
 
@@ -40,7 +41,7 @@ class SnapshotManifest:
       player, role, parent, version, trained_steps: as in `SnapshotInfo`.
       env_id, env_spec_hash: the game it plays, and the sha256 (hex) of its spec.
       env: the game's options (the kwargs of its EnvConfig). seat_plan: who plays with whom there and which seats share
-        networks, the keys of `league.envs.seat_plan.SeatPlan` that were set.
+        networks, the keys of `league.envs.seat_plan.SeatPlan` that were set. kind: of the game; None in earlier ones.
       network: the network's configuration, as plain values.
       hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
         learner's among them are in `hyperparameters` already.
@@ -60,6 +61,7 @@ class SnapshotManifest:
     hyperparameters: dict[str, object] = field(default_factory=dict)
     tuned: dict[str, float] = field(default_factory=dict)
     seat_plan: dict[str, object] = field(default_factory=dict)
+    kind: GameKind | None = None
     schema_version: int = MANIFEST_SCHEMA_VERSION
 
 

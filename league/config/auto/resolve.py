@@ -19,7 +19,7 @@ from league.config.checks import section_problems
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
-from league.config.run_config import BudgetConfig, RunConfig
+from league.config.run_config import BudgetConfig, GameConfig, RunConfig
 from league.envs.plugins import admit
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import BUILT_IN
@@ -96,6 +96,8 @@ def resolve(
             for key, value in asdict(limit).items()
             if value is not None
         )
+    chosen = sections.get("game", GameConfig())
+    assert isinstance(chosen, GameConfig)
     is_exact = _is_exact(draft, budget, ends_by_steps=ends_by_steps)
     situation = measure(env, budget, is_exact=is_exact)
     teams = None if draft.has(TEAMS) else chosen_teams(env, situation.game)
@@ -106,6 +108,7 @@ def resolve(
         named = validate(draft.plain, RunConfig, KNOWN)[0]["env"]
         assert isinstance(named, EnvConfig)
         situation = measure(named, budget, is_exact=is_exact)
+    situation = replace(situation, chosen=chosen)
     situation, choices = settle(draft, situation, open_keys=open_keys, costs_of=network_costs)
     return Resolved(config_of(draft.plain, [], source=source), choices, situation, frozenset(_leaves(given, "")))
 

@@ -33,7 +33,7 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     core_seconds = situation.core_seconds
     short = "" if core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS else f"{core_seconds:g} core-seconds"
     short = f"{decisions:.2g} decisions" if decisions < EXPLOITER_DECISIONS else short
-    mixed = situation.game.hides or situation.game.is_simultaneous
+    mixed = situation.is_mixed
     if not situation.game.is_competitive:
         yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
     elif mixed:
@@ -49,7 +49,7 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The main agent's games: mostly against itself, for of those it learns from every decision."""
     if not situation.game.is_competitive:
         return
-    mixed = situation.game.hides or situation.game.is_simultaneous
+    mixed = situation.is_mixed
     for place, group in enumerate(draft.groups()):
         key = f"league.players.{place}"
         once = _decides_once(situation)
@@ -77,8 +77,7 @@ def _past(situation: Situation) -> tuple[float, str]:
     forget old games, so that those alone are met who are hard to beat now. The trials stand in
     benchmarks/figures/choosing-defaults.md.
     """
-    game = situation.game
-    if game.is_simultaneous or game.hides:
+    if situation.is_mixed:
         return 0.1, "hidden or simultaneous: more of the past did harm"
     return 0.2, "nothing hidden: the past keeps what was learnt"
 

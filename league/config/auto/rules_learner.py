@@ -269,7 +269,7 @@ def learning_rate(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def _is_mixed(situation: Situation) -> bool:
     """True if good play may have to be mixed: something is hidden, or seats act at once a few times."""
     game = situation.game
-    return game.is_competitive and (game.hides or game.is_simultaneous) and not _is_drawn_out(situation)
+    return game.is_competitive and situation.is_mixed and not _is_drawn_out(situation)
 
 
 def _is_drawn_out(situation: Situation) -> bool:

@@ -133,7 +133,7 @@ def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.core", "none", f"the field {RECALL} holds all that the seat knew")
     elif game.past_counts and (game.spec.num_seats == 1 or game.decisions.mean >= MEMORY_DECISIONS):
         yield AutoValue("network.core", "lstm", "what follows a decision depends on more than is seen")
-    elif game.hides and game.decisions.mean >= MEMORY_DECISIONS:
+    elif situation.kind.hides and game.decisions.mean >= MEMORY_DECISIONS:
         yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
     elif game.last_step_counts:
         yield AutoValue("network.core", {"kind": "stack", "steps": 1}, "the step before tells what is not seen")
@@ -142,7 +142,7 @@ def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         why = f"a game ends after {decisions} decisions of a seat, and no observation shows how many are left"
         yield AutoValue("network.core", {"kind": "clock", "decisions": decisions}, why)
     else:
-        why = "games are short" if game.hides else "a seat sees what it needs"
+        why = "games are short" if situation.kind.hides else "a seat sees what it needs"
         if game.spec.num_seats == 1:
             why = "random play did not show that the past counts; lstm if it does"
         yield AutoValue("network.core", "none", why)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import HORIZON_CORE_SECONDS, Situation
+from league.config.game_kind import said_by
 from league.config.ray_address import AUTO, OWN
 from league.envs.protocol import MAX_DEADLINE_S
 from league.wording import counted
@@ -43,6 +44,23 @@ def name(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     short = _NO_NAME.sub("-", env_id.lower()).strip("-")[:40]
     if short:
         yield AutoValue("name", short, "the game")
+
+
+def kind(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The kind of the game, by which later rules, exports and evaluations go."""
+    game, found = situation.game, situation.kind
+    if said_by(game.spec) != "unknown":
+        why = "the game says so"
+    elif found.information == "unknown":
+        why = "random play met nothing hidden, and the game cannot say so: exports are chosen by matches"
+    elif found.information == "open":
+        why = "it draws lots, and all seats were seen to see the same"
+    else:
+        why = "the same observation and action were followed by different turns"
+    yield AutoValue("game.information", found.information, why)
+    moves = "at_once" if found.at_once else "in_turn"
+    why = f"{game.acting:.3g} seats move in a turn" if found.at_once else "one seat moves in a turn"
+    yield AutoValue("game.moves", moves, why)
 
 
 def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -89,7 +107,7 @@ def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The scripted opponents that can play the game."""
     game = situation.game
-    tells = game.hides or game.surprises  # a copy would also show what chance will bring
+    tells = situation.kind.hides or game.surprises  # a copy would also show what chance will bring
     searches = game.copyable and game.play == "turn_based" and not tells and game.spec.actions.kind == "categorical"
     if draft.number("env.workers") > 0:
         yield AutoValue("evaluation.bots", ["random"], "games in child processes cannot be copied for search")
@@ -128,5 +146,5 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("probes.kinds", kinds, reason)
 
 
-RULES = (name, placement)
+RULES = (kind, name, placement)
 LATE_RULES = (lease_deadline, bots, probes)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from league.config.run_config import BudgetConfig
+from league.config.game_kind import configured, kind_of_facts
+from league.config.run_config import BudgetConfig, GameConfig
+from league.core.state.records import GameKind
 from league.envs.facts.game_facts import GameCosts, GameFacts
 
 NOMINAL_GAME = GameCosts(make_s=1e-5, make_mib=0.01, reset_s=1e-5, call_s=1e-4, game_s=1e-6)
@@ -56,6 +58,7 @@ class Situation:
       cores: processor cores of this machine. memory_mib: its memory.
       cluster: the Ray cluster that RAY_ADDRESS names; empty without one.
       network: costs of the network.
+      chosen: what is set of the kind of the game; what is not follows from its facts.
     """
 
     game: GameFacts
@@ -65,6 +68,17 @@ class Situation:
     memory_mib: float = 8192.0
     cluster: str = ""
     network: NetworkCosts = NetworkCosts()
+    chosen: GameConfig = field(default_factory=GameConfig)
+
+    @property
+    def kind(self) -> GameKind:
+        """The kind of the game."""
+        return configured(self.chosen, kind_of_facts(self.game))
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if something is hidden, or seats move at once."""
+        return self.kind.hides or self.kind.at_once
 
     @property
     def costs(self) -> GameCosts:

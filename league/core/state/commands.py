@@ -7,7 +7,7 @@ from typing import Literal
 
 from league.core.state.events import ConfigChange
 from league.core.state.league_config import LeagueConfig
-from league.core.state.records import AssignmentOutcome, ProbeOutcome, Progress
+from league.core.state.records import HIDDEN, AssignmentOutcome, GameKind, ProbeOutcome, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 
 
@@ -28,7 +28,7 @@ class CreateLeague:
     Fields:
       teams: [num_seats] team number of each seat.
       scoring: how its games are counted, whatever `config.payoff` leaves open.
-      perfect_information, moves_at_once: as of `LeagueCreated`.
+      kind: of the game.
     """
 
     seed: int
@@ -36,8 +36,7 @@ class CreateLeague:
     teams: tuple[int, ...]
     config: LeagueConfig
     scoring: Scoring = BY_WINS
-    perfect_information: bool = False
-    moves_at_once: bool = False
+    kind: GameKind = HIDDEN
 
 
 @dataclass(frozen=True)

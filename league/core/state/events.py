@@ -9,6 +9,7 @@ from league.core.state.probe_events import ProbeBegun, ProbeEnded, ProbeSpent
 from league.core.state.records import (
     AssignmentOutcome,
     Directive,
+    GameKind,
     Hyperparameter,
     Lease,
     Progress,
@@ -40,8 +41,8 @@ class LeagueCreated:
 
     Fields:
       teams: [num_seats] team number of each seat. scoring: how games are counted from here on.
-      perfect_information: whether one seat moves at a time and each is known to see everything.
-      moves_at_once: whether several seats move in the first turn.
+      perfect_information: whether each seat is known to see everything; before there were kinds, and one moves at a
+        time. unknown_information: whether nobody can say. moves_at_once: whether several seats move in a turn.
     """
 
     seed: int
@@ -51,6 +52,14 @@ class LeagueCreated:
     scoring: Scoring = BY_WINS
     perfect_information: bool = False
     moves_at_once: bool = False
+    unknown_information: bool = False
+
+    @property
+    def kind(self) -> GameKind:
+        """The kind of the game."""
+        known = "open" if self.perfect_information else "hidden"
+        information = "unknown" if self.unknown_information else known
+        return GameKind(information, at_once=self.moves_at_once, sides=len(set(self.teams)))
 
 
 @dataclass(frozen=True)

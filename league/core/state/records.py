@@ -30,6 +30,44 @@ def is_from_outside(policy: str) -> bool:
 
 
 @dataclass(frozen=True)
+class GameKind:
+    """The kind of a game, decided once for a run: settings, exports, evaluations and play go by it.
+
+    Fields:
+      information: "open" where every seat is known to see everything, "hidden" where one does not, "unknown" where
+        nobody can say and nothing hidden was seen.
+      at_once: whether several seats move in the same turn.
+      sides: number of teams.
+    """
+
+    information: str = "hidden"
+    at_once: bool = False
+    sides: int = 2
+
+    @property
+    def hides(self) -> bool:
+        """True if a seat does not see everything. What is not known is taken for open."""
+        return self.information == "hidden"
+
+    @property
+    def is_won_by_strength(self) -> bool:
+        """True if sides move in turn and nothing hidden is known: the strongest policy is the hardest to beat."""
+        return not (self.hides or self.at_once)
+
+    @property
+    def must_mix(self) -> bool:
+        """True if a fixed choice of actions is easily exploited, so that policies are judged by sampled ones.
+
+        With more than two sides in turn, those behind can agree against whom they foresee.
+        """
+        return self.at_once or (self.sides > 1 and (self.hides or self.sides > 2))
+
+
+HIDDEN = GameKind()
+"""Of two sides in turn, where nobody has said anything: what is hard to exploit is hardly weaker."""
+
+
+@dataclass(frozen=True)
 class Hyperparameter:
     """A PBT value of a player.
 

@@ -18,6 +18,7 @@ from league.core.state.population import Population
 from league.core.state.records import (
     Directive,
     DirectiveKind,
+    GameKind,
     Hyperparameter,
     Lease,
     ProbeReading,
@@ -201,8 +202,7 @@ class LeagueState:
     """Everything that the league knows.
 
     Fields:
-      config: None until the league is created. num_seats, teams, scoring, seed: as created; perfect_information,
-        moves_at_once too, see `LeagueCreated`.
+      config: None until the league is created. num_seats, teams, scoring, kind, seed: as created.
       token: number of the run; 0 before the first. running: between its start and its orderly stop.
       next_lease_id, next_directive_id: numbers not yet given.
       players, snapshots: by id, in the order in which they came.
@@ -247,8 +247,7 @@ class LeagueState:
     mixture: Mixture = field(default_factory=Mixture)
     config_text: str = ""
     config_text_before: str = ""
-    perfect_information: bool = False
-    moves_at_once: bool = False
+    kind: GameKind = field(default_factory=GameKind)
     training_paused: bool = False
     rating_paused: bool = False
     training_pause: Pause | None = None

@@ -20,6 +20,7 @@ from league.deploy.export.strength import Strength, strength_of
 from league.envs.protocol import EnvSpec
 from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
+from league.judge.matches.export_match import ASK_S, keep_export_matches
 from league.judge.matches.report import EvalReport, Progress, evaluate_run
 from league.policies.auto_export import AUTO
 from league.policies.exact.exports import open_to_play
@@ -147,6 +148,8 @@ def choose_export(source: Path, player: str) -> Chosen:
         frozen.require(player)
         return Chosen(run, frozen.copies, None, frozen.name, "all that its folder held", frozen.is_drawn)
     run = open_to_play(source, [player])
+    if player == AUTO:
+        run = keep_export_matches(run, limit_s=ASK_S)
     selection = run.choose(player)
     copies = frozen_copies(run, selection)
     return Chosen(run, copies, selection, player, selection.reason, selection.is_drawn)
@@ -203,9 +206,9 @@ def _manifest(
 ) -> PackageManifest:
     spec, network = chosen.run.spec, policies[0].network
     names = weight_files(len(policies))
-    seat_plan = SeatPlan.of(chosen.run.env).plain()
+    plan, kind = SeatPlan.of(chosen.run.env).plain(), chosen.run.kind
     members = tuple(
-        Member(copy.name, copy.weight, name, dataclasses.replace(copy.manifest, seat_plan=seat_plan))
+        Member(copy.name, copy.weight, name, dataclasses.replace(copy.manifest, seat_plan=plan, kind=kind))
         for copy, name in zip(chosen.copies, names, strict=True)
     )
     manifest = PackageManifest(

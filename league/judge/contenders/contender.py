@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from league.agents.acting.policy import Policy
+from league.config.game_kind import kind_of_game
+from league.core.state.records import GameKind
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.errors import LeagueError
 from league.policies.frozen import FrozenCopy
@@ -21,10 +23,20 @@ class UnknownContender(LeagueError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Game:
-    """The game that contenders play. env: how it is made; spec: its facts."""
+    """The game that contenders play. env: how it is made; spec: its facts; kind: None where nobody has decided it."""
 
     env: EnvConfig
     spec: EnvSpec
+    kind: GameKind | None = None
+
+    @property
+    def must_mix(self) -> bool:
+        """True if policies are judged by sampled actions.
+
+        Raises:
+          EnvError: its kind is not known, and it cannot be made.
+        """
+        return (self.kind or kind_of_game(replace(self.env, workers=0), self.spec)).must_mix
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,9 @@ class OpenConditions:
     greedy: bool
 
 
-def plain_game(env: EnvConfig, spec: EnvSpec) -> Game:
+def plain_game(env: EnvConfig, spec: EnvSpec, kind: GameKind | None = None) -> Game:
     """A game without the env's own format, which other processes need not be able to read."""
-    return Game(env, replace(spec, user_format=None))
+    return Game(env, replace(spec, user_format=None), kind)
 
 
 class Contender(Protocol):

@@ -12,7 +12,6 @@ from league.config.contender_names import split_source
 from league.core.state.records import BOT_PREFIX
 from league.envs.bots import BOTS
 from league.envs.plugins import admit
-from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
 from league.policies.auto_export import AUTO
@@ -105,7 +104,8 @@ def contender_of_copies(
     if trust:
         admit(name.entry for copy in copies for name in names_of_manifest(copy.manifest))
     require_trusted(names_of_manifest(manifest), what=str(source))
-    game = _game_of(env_of(manifest))
+    env = env_of(manifest)
+    game = plain_game(env, spec_of(replace(env, workers=0)), manifest.kind)
     return StoredContender(name, stored_identity(copies), reason, game, tuple(copies), source)
 
 
@@ -122,7 +122,7 @@ def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
     run = open_to_play(folder, [name])
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)
-    game = plain_game(run.env, run.spec)
+    game = plain_game(run.env, run.spec, run.kind)
     return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
 
 
@@ -133,7 +133,3 @@ def _snapshots_in(folder: Path) -> list[Path]:
         return []
     found = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
     return sorted(path for path in found if is_frozen_folder(path))
-
-
-def _game_of(env: EnvConfig) -> Game:
-    return plain_game(env, spec_of(replace(env, workers=0)))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from league.envs.protocol import EnvConfig
-from league.envs.registry import BUILT_IN, make
 from league.judge.contenders.contender import Contender, Game, OpenConditions
 from league.judge.matches.game_moves import GameSink
 from league.judge.matches.match import Progress, play_match
@@ -73,14 +71,3 @@ def play_batch(
             on_game=on_game,
             recording=recording,
         )
-
-
-def should_sample(env_config: EnvConfig) -> bool:
-    """True if a fixed choice of actions is easily exploited: seats act at once, or one is known to hide something."""
-    env = make(env_config, num_envs=1)
-    try:
-        is_known = env.spec.information_known or env_config.id in BUILT_IN
-        hides = env.spec.hidden_information and is_known and env.spec.num_teams > 1
-        return hides or len(env.reset(0).env_index) > 1
-    finally:
-        env.close()

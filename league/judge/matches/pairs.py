@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from league.judge.matches.match_result import Interval, MatchResult
 
+EVEN = 0.5
+"""Score of a policy against one that is as strong."""
+
 
 @dataclass(frozen=True)
 class PairRow:
@@ -36,6 +39,10 @@ class PairRow:
     returns_by_team: tuple[float, ...] = ()
     away_returns_by_team: tuple[float, ...] = ()
     margin: Interval | None = None
+
+    def edge(self, counts: str) -> tuple[Interval, float]:
+        """The figure that the run goes by, "wins" or "returns", and what it is between policies that are as strong."""
+        return (self.margin, 0.0) if counts == "returns" and self.margin is not None else (self.score, EVEN)
 
 
 def pair_row(home: str, away: str, result: MatchResult, *, sizes: Sequence[int]) -> PairRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +14,6 @@ from league.envs.protocol import EnvSpec
 from league.json_report import JsonReport
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.bots_to_play import BotGames, bots_to_play
-from league.judge.matches.contest import should_sample
 from league.judge.matches.match import team_places, team_sizes
 from league.judge.matches.match_result import Interval, MatchResult
 from league.judge.matches.pairs import PairRow, pair_row
@@ -133,13 +132,14 @@ def evaluate_run(
 
     Args:
       run_path: a run folder, also of a live run, or the folder of one snapshot.
-      players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
+      players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot. Those of the same weights
+        play as one.
       bots: names as in `make_bot`; None for those of the run's configuration, see `league.judge.matches.bots_to_play`.
         One that cannot play the game is left out with a note.
       games: of each match, None for those of the configuration; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
-      greedy: None takes the likeliest action where one seat acts at a time. Where several act at once, or one is known
-        to hide something, it samples, since a fixed choice is easily exploited there.
+      greedy: None takes the likeliest action where two sides move in turn and nothing hidden is known. Elsewhere it
+        samples, since a fixed choice is easily exploited there.
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       replays: folder in which the games are recorded; None records nothing.
@@ -154,7 +154,7 @@ def evaluate_run(
     run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
     if greedy is None:
-        greedy = not should_sample(run.env)
+        greedy = not run.kind.must_mix
     policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     teams = run.spec.num_teams
     games = run.evaluation.games if games is None else games
@@ -169,8 +169,9 @@ def evaluate_run(
     pairs, returns = _rows(results, run.spec)
     if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
         notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
-    rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
     counts = run.state.scoring.score
+    notes += (*_equal_ones(found), *_stronger_than_auto(pairs, list(policies), teams=teams, counts=counts))
+    rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
     return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
 
 
@@ -204,6 +205,23 @@ def _rows(results: Mapping[Meeting, MatchResult], spec: EnvSpec) -> tuple[tuple[
         sizes = team_sizes(spec)
         return tuple(pair_row(home, away, result, sizes=sizes) for (home, away), result in results.items()), ()
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
+
+
+def _equal_ones(contenders: Sequence[RunContender]) -> Iterator[str]:
+    return (f"{other} is {one.name}: the same weights" for one in contenders for other in one.equals)
+
+
+def _stronger_than_auto(pairs: Sequence[PairRow], players: Sequence[str], *, teams: int, counts: str) -> Iterator[str]:
+    """A sentence on each player that has beaten, beyond chance, the one that is played where nobody names one."""
+    for row in pairs:
+        if not {row.home, row.away} <= set(players):
+            continue
+        value, even = row.edge(counts)
+        stronger = row.home if row.away == AUTO and value.low > even else ""
+        if row.home == AUTO and teams == 2 and value.high < even:
+            stronger = row.away
+        if stronger:
+            yield f"{stronger} has beaten {AUTO} beyond chance: play it by that name"
 
 
 def _seated(policies: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from league.config.contender_names import split_source
@@ -30,12 +30,19 @@ class RunContender:
 
     Fields:
       members: (weight, snapshot) of what stands for it, one for a single policy. reason: one sentence on why these.
+      equals: other names that were asked for and stand for the same weights.
     """
 
     name: str
     policy: LoadedPolicy | LoadedMixture
     members: tuple[tuple[float, str], ...]
     reason: str
+    equals: tuple[str, ...] = ()
+
+    @property
+    def weights(self) -> tuple[tuple[float, str], ...]:
+        """(weight, sha256 of the weights) of its members, sorted: equal for equal policies."""
+        return tuple(sorted((round(weight, 9), policy.digest) for weight, policy in self.policy.members))
 
 
 def open_contenders(
@@ -76,7 +83,17 @@ def open_contenders(
             members = tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members)
             loaded = load_selection(run, found, seed=seed)
             contenders[asked] = RunContender(asked, loaded, members, found.reason)
-    return run, tuple(contenders.values())
+    return run, _merged(tuple(contenders.values()))
+
+
+def _merged(contenders: Sequence[RunContender]) -> tuple[RunContender, ...]:
+    """Each policy once, under the first name that was asked for: it has no score against itself."""
+    found: dict[tuple[tuple[float, str], ...], RunContender] = {}
+    for one in contenders:
+        first = found.setdefault(one.weights, one)
+        if first is not one:
+            found[one.weights] = replace(first, equals=(*first.equals, one.name))
+    return tuple(found.values())
 
 
 def _is_elsewhere(name: str, state: LeagueState) -> bool:

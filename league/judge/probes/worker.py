@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from league.config.default_scoring import scoring_of
-from league.config.game_kind import GameKind, game_kind
+from league.config.game_kind import kind_of_run
 from league.core.state.records import ProbeOutcome
 from league.envs.plugins import first_line
 from league.envs.protocol import EnvError
@@ -52,7 +52,7 @@ class Measurer:
         self._config = read_config(folder)
         self._probes = make_probes(self._config.probes.kinds)
         self._spec = spec_of(replace(self._config.env, workers=0))
-        self._greedy = game_kind(self._config.env, self._spec) is GameKind.PERFECT
+        self._greedy = not kind_of_run(self._config, self._spec).must_mix
         self._scoring = scoring_of(self._config.league.payoff, self._spec)
         self._store = LocalSnapshotStore(folder.snapshots_path)
 

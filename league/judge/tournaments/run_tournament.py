@@ -13,7 +13,7 @@ from league.envs.registry import spec_of
 from league.errors import LeagueError
 from league.judge.contenders.contender import Contender, plain_game
 from league.judge.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
-from league.judge.matches.contest import ContestConditions, should_sample
+from league.judge.matches.contest import ContestConditions
 from league.judge.tournaments.batches import BatchOutcome, Where
 from league.judge.tournaments.folder import Begun, TournamentFolder, require_same
 from league.judge.tournaments.formats import format_named
@@ -96,7 +96,7 @@ def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -
         raise LeagueError(f"--sprt needs a game of two teams, {game.env.id} has {teams}: leave it out.")
     format_named(config.format)(len(contenders), teams, (), config.rounds)
     require_playable(contenders, game)
-    greedy = not should_sample(game.env) if config.greedy is None else config.greedy
+    greedy = not game.must_mix if config.greedy is None else config.greedy
     enrolled = tuple(folder.enrol(contender) for contender in contenders)
     created = TournamentCreated(config, enrolled, game.env.id, dict(game.env.kwargs), greedy)
     folder.record(created)

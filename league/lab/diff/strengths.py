@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.config.default_scoring import scoring_of
-from league.config.game_kind import GameKind, game_kind
 from league.core.metagame.ratings import ELO_PER_LOGIT, INTERVAL_Z, PairGames, bradley_terry
 from league.core.state.records import BOT_PREFIX
 from league.core.state.scoring import Scoring
@@ -97,7 +96,7 @@ def play_runs(
     game, config = game_of(contenders), runs[0].config
     game = replace(game, env=replace(game.env, workers=0))
     teams = len(set(team_places(game.spec).tolist()))
-    conditions = OpenConditions(seed, greedy=game_kind(game.env, game.spec) is GameKind.PERFECT)
+    conditions = OpenConditions(seed, greedy=not game.must_mix)
     table = _Table(game, scoring_of(config.league.payoff, game.spec), -(-games // teams) * teams, conditions)
     if teams == 1:
         returns = {named[one.name]: table.play(one).mean_return() for one in contenders}

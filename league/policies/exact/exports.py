@@ -86,12 +86,13 @@ def with_exact(run: OpenRun, search: Search) -> OpenRun:
     The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
 
     Returns:
-      the same run where all see everything and nobody asks for such a value, or all that can be known is.
+      the same run where strength decides and nobody asks for such a value, or all that can be known is.
     Raises:
       LeagueError, EnvError: a policy does not fit its game, or that cannot be made.
     """
     state = run.state
-    if not state.is_competitive or state.perfect_information or not own_snapshots(state):
+    by_strength = state.kind.is_won_by_strength and (state.kind.information == "open" or not search.is_insisted)
+    if not state.is_competitive or by_strength or not own_snapshots(state):
         return run
     now, known = made_of(state), run.exact or ExactExports({})
     missing = [name for name in EXPORTS if name in now and name not in known.values]
@@ -130,7 +131,7 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: S
                 values[name] = game.nash_conv(members_of(load_selection(run, run.choose(name))))
         except (UnknownPolicy, MissingSnapshot, CorruptSnapshot):
             continue
-    return ExactExports(values, mixture=mixture, deals=game.deals)
+    return ExactExports(values, mixture=mixture, deals=game.deals, matches=known.matches)
 
 
 def _progress(search: Search) -> Callable[[int, int], None]:

@@ -49,7 +49,8 @@ def open_session(
         place, seats = 0 if seat is None else seat_of(seat, game.spec), game.spec.num_seats
         opponent = SeatHolder(contender.name.rpartition("/")[2], contender.identity)
         holders = [SeatHolder("you") if each == place else opponent for each in range(seats)]
-        session = GameSession(game.env, [policy] * seats, seat=place, holders=holders, seed=number)
+        hides = None if game.kind is None else game.kind.hides
+        session = GameSession(game.env, [policy] * seats, seat=place, holders=holders, seed=number, hides=hides)
         try:
             yield session
         finally:

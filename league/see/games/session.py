@@ -53,6 +53,7 @@ class GameSession:
       policies: [S] who plays the other seats; what stands at the person's own place gives the hints, None for none.
       holders: [S] their names.
       seed: of the game and of all draws.
+      hides: whether the game hides something; None for what it says itself.
     Raises:
       LeagueError: the game cannot be played by a person. EnvError: it cannot be made.
     """
@@ -65,6 +66,7 @@ class GameSession:
         seat: int,
         holders: Sequence[SeatHolder],
         seed: int = 0,
+        hides: bool | None = None,
     ) -> None:
         self._config, self._seed, self.seat = env, seed, seat
         self._env = make_shown(replace(env, workers=0), num_envs=1)
@@ -79,7 +81,7 @@ class GameSession:
         self._advisor = policies[seat]
         self._policies = [None if place == seat else policy for place, policy in enumerate(policies)]
         self._holders = tuple(holders)
-        self._hides = spec.hidden_information
+        self._hides = spec.hidden_information if hides is None else hides
         self._hides_moves = self._hides and spec.env_id not in PUBLIC_MOVES
         self._begin()
         self._settle()

@@ -29,7 +29,7 @@ MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a fraction of the command's training time and in seconds."""
 MIN_EVALUATION_S = 0.1
 MATCH_FRACTION = 0.25
-"""Of these seconds: as many more for the match that "auto" chooses by where every seat sees everything."""
+"""Of these seconds: as many more for the matches that "auto" chooses by where strength decides."""
 
 
 def evaluation_limit_s(trained_s: float) -> float | None:
@@ -56,7 +56,7 @@ def show_end(
     Raises:
       LeagueError: the run cannot be read.
     """
-    from league.judge.matches.export_match import keep_export_match
+    from league.judge.matches.export_match import keep_export_matches
     from league.judge.matches.report import evaluate_run
     from league.judge.matches.report_table import print_report
     from league.policies.exact.exports import Search, open_to_play
@@ -66,7 +66,7 @@ def show_end(
     if limit_s is not None:
         with _failure_said():
             run = open_to_play(path, [AUTO], search=Search(limit_s))
-            keep_export_match(run, limit_s=MATCH_FRACTION * limit_s)
+            keep_export_matches(run, limit_s=MATCH_FRACTION * limit_s)
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()

@@ -207,6 +207,8 @@ TUNED = ("cartpole", "connect_four", "connect_four_pipeline", "connect_four_stro
 MAY_BE_CHOSEN = {
     "actors.num_splits",
     "env.workers",
+    "game.information",
+    "game.moves",
     "league.payoff.score",
     "learner.bootstrap_time_limits",
     "learner.ema_share",

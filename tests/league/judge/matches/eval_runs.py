@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from league.agents.acting.policy import ActInputs, ActOutputs
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
+from league.config.game_kind import kind_of_run
 from league.config.run_config import EvaluationConfig, RunConfig, dump_config
 from league.core.state.commands import (
     BeginProbe,
@@ -116,7 +117,7 @@ class MadeRun:
         self._store = LocalSnapshotStore(self.folder.snapshots_path)
         self._league = JournaledLeague.create(self.folder.journal_path, wall_time=lambda: 0.0)
         spec = spec_of(env)
-        self._league.execute(CreateLeague(0, spec.num_seats, spec.teams, settings))
+        self._league.execute(CreateLeague(0, spec.num_seats, spec.teams, settings, kind=kind_of_run(self.config, spec)))
         self._league.execute(StartRun())
         self._league.commit()
 

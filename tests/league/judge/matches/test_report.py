@@ -11,8 +11,9 @@ from league.config.run_config import EvaluationConfig
 from league.envs.protocol import EnvConfig, EnvError
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.match import play_match
-from league.judge.matches.pairs import pair_row
-from league.judge.matches.report import EvalReport, evaluate_run
+from league.judge.matches.match_result import Interval
+from league.judge.matches.pairs import PairRow, pair_row
+from league.judge.matches.report import EvalReport, _stronger_than_auto, evaluate_run
 from league.judge.matches.report_table import report_lines
 from league.policies.select import UnknownPolicy
 from tests.league.judge.matches.eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
@@ -93,10 +94,46 @@ def test_bots_that_cannot_play_are_left_out_with_a_note(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=ROSHAMBO)
     made.snapshot("main-0", constant_network(made.config, action=2))
     report = evaluate_run(made.close(), games=10)
-    assert {row.away for row in report.pairs} == {"random", "last"}
-    assert len(report.notes) == 3
+    assert {row.away for row in report.pairs} == {"random"}
+    assert len(report.notes) == 4
     assert "tactical does not play rock_paper_scissors" in report.notes[0]
     assert not report.conditions.greedy, "where seats act at once a fixed choice can be exploited"
+
+
+def test_equal_weights_are_one_player_and_have_no_score_against_themselves(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=ROSHAMBO)
+    made.snapshot("main-0", constant_network(made.config, action=2))
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    players = ["main-0-s0", "main-0-s1", "main-0", "main-0-s0*2+main-0-s1", "main-0-s1+main-0-s0*2"]
+    report = evaluate_run(made.close(), players=players, bots=["random"], games=4)
+    assert [player.player for player in report.players] == ["main-0-s0", "main-0-s1", "main-0-s0*2+main-0-s1"]
+    assert "main-0 is main-0-s1: the same weights" in report.notes
+    assert len(report.pairs) == 6 and all(row.home != row.away for row in report.pairs)
+
+
+def row(home: str, away: str, low: float, high: float, *, margin: float = 0.0) -> PairRow:
+    score, own = Interval((low + high) / 2, low, high), Interval(margin, margin - 0.1, margin + 0.1)
+    return PairRow(home, away, 100, 0, 0, 0, score, (), 5.0, margin=own)
+
+
+@pytest.mark.parametrize(
+    ("found", "teams", "counts", "stronger"),
+    [
+        (row("auto", "last", 0.2, 0.4), 2, "wins", True),
+        (row("auto", "last", 0.2, 0.5), 2, "wins", False),
+        (row("last", "auto", 0.51, 0.6), 2, "wins", True),
+        (row("auto", "last", 0.2, 0.4), 3, "wins", False),
+        (row("last", "auto", 0.51, 0.6), 3, "wins", True),
+        (row("auto", "last", 0.2, 0.4, margin=0.3), 2, "returns", False),
+        (row("auto", "last", 0.6, 0.7, margin=-0.3), 2, "returns", True),
+        (row("auto", "random", 0.2, 0.4), 2, "wins", False),
+    ],
+)
+def test_a_player_that_beats_auto_beyond_chance_is_named(
+    found: PairRow, teams: int, counts: str, stronger: bool
+) -> None:
+    said = list(_stronger_than_auto([found], ["auto", "last"], teams=teams, counts=counts))
+    assert said == (["last has beaten auto beyond chance: play it by that name"] if stronger else [])
 
 
 def test_a_game_of_one_seat_is_reported_by_returns(tmp_path: Path) -> None:

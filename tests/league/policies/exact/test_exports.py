@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import league
+from league.core.state.records import GameKind
 from league.deploy.export.exporter import choose_export
 from league.errors import StorageError
 from league.judge.contenders.stored import find_stored
@@ -109,7 +110,7 @@ def test_a_missing_exact_mixture_is_refused_with_its_reason(run: Path) -> None:
     no_time = ExactExports({}, made_of={EXACT: "these"}, limit_s=60.0)
     cases = {
         "in a game of one team there is no reply": (dataclasses.replace(state, teams=(0, 0)), None),
-        "every seat sees everything": (dataclasses.replace(state, perfect_information=True), None),
+        "every seat sees everything": (dataclasses.replace(state, kind=GameKind("open")), None),
         "the search for it was not over after 60 s": (state, no_time),
         "`league eval` computes it": (state, None),
     }
