@@ -1,4 +1,4 @@
-"""Progress of one thing that takes long: a line that is rewritten on a terminal, elsewhere one every few seconds."""
+"""Progress of one thing that takes long: a line rewritten on a terminal, elsewhere a new one every few seconds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Self, TextIO
 
-LINE_EVERY_S = 10.0
+from league.wording import duration_text
+
+FIRST_LINE_S, LINE_EVERY_S = 1.0, 10.0
 FRAME_EVERY_S = 0.1
 
 
 class ProgressLine:
-    """Takes a text as often as the caller likes; to a file the first line comes after `LINE_EVERY_S`.
+    """Takes a text as often as the caller likes; to a file the first line comes after `FIRST_LINE_S`.
 
     As a context it is closed at the end, so that the sentence of an error has a line of its own.
 
@@ -23,7 +25,8 @@ class ProgressLine:
         self._out = out
         self._clock = clock
         self._is_terminal = out.isatty()
-        self._due = clock() + (0.0 if self._is_terminal else LINE_EVERY_S)
+        self._begun = clock()
+        self._due = self._begun + (0.0 if self._is_terminal else FIRST_LINE_S)
         self._shown = ""
 
     def __enter__(self) -> Self:
@@ -32,9 +35,15 @@ class ProgressLine:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def show(self, text: str, *, is_last: bool = False) -> None:
-        """Show it if the last one is old enough, or it is the last one on a terminal."""
+    def show(self, text: str, *, fraction: float | None = None, is_last: bool = False) -> None:
+        """Show it if the last one is old enough, or it is the last one on a terminal.
+
+        Args:
+          fraction: of the work that is done, in [0, 1], from which the time left follows; None where nobody knows.
+        """
         due = self._clock() >= self._due
+        if fraction is not None:
+            text += self._time_left(fraction)
         if self._is_terminal and (due or is_last):
             self._out.write(f"\r{text:<{len(self._shown)}}" + ("\n" if is_last else ""))
         elif due:
@@ -44,6 +53,12 @@ class ProgressLine:
         self._out.flush()
         self._shown = "" if is_last else text
         self._due = self._clock() + (FRAME_EVERY_S if self._is_terminal else LINE_EVERY_S)
+
+    def _time_left(self, fraction: float) -> str:
+        elapsed_s = self._clock() - self._begun
+        if not 0.0 < fraction < 1.0 or elapsed_s < FIRST_LINE_S:
+            return ""
+        return f", about {duration_text(elapsed_s * (1.0 - fraction) / fraction)} left"
 
     def close(self) -> None:
         """Leave the line, where one is being rewritten."""

@@ -36,6 +36,9 @@ PLAYOUTS, MAX_TURNS, HOPELESS = 30, 200, 5.0
 """Random games, and their turns, from which the number of histories is estimated first; and how many times too large
 an estimate has to be for it to end the visit, as they are rough."""
 
+SURE = 2.0
+"""Times too long that a visit of the first deal has to take, judging by its speed so far, to be given up."""
+
 LINES = 16
 """Random lines of play by which a deal that was visited before is known again."""
 
@@ -94,7 +97,7 @@ def visit(
     until = clock() + limit_s
     if env.spec.actions.kind != "categorical" or not isinstance(env, Copyable):
         raise EnvError("it takes no numbered actions, or its games cannot be copied")
-    _require_small(env, seed, limit_s=limit_s, clock=clock)
+    expected = _require_small(env, seed, limit_s=limit_s, clock=clock)
     begun = looked = clock()
 
     def go_on() -> bool:
@@ -102,6 +105,9 @@ def visit(
         if clock() >= looked + LOOK_S:
             looked = clock()
             progress(len(deals), walk.num_histories)
+            left_s = (expected - walk.num_histories) * (looked - begun) / max(walk.num_histories, 1)
+            if not len(deals) and left_s > SURE * (until - looked):
+                return False
         return clock() < until
 
     walk, deals = _Walk(env.spec, go_on), Deals()
@@ -116,15 +122,19 @@ def visit(
         if (clock() - begun) * deals.left > HOPELESS * max(until - clock(), 0.0):
             break
     if not deals.will_do:
-        raise EnvError("it is too large, or draws too many lots, to visit every history")
+        raise EnvError(f"it is too large, or has too much chance, to visit every history within {limit_s:.0f} s")
     tree = DecisionTree(walk.info_states(), deals.endings())
     return VisitedTree(tree, deals=len(deals), is_whole=deals.are_known)
 
 
-def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callable[[], float]) -> None:
-    """Raises EnvError where random games say that there are far too many histories, or that they take far too long.
+def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callable[[], float]) -> float:
+    """The endings of one deal, as random games estimate them.
 
-    A game of many agents says so in its first turn: the mean of all random games is at least this one's part of it.
+    A game of many agents says in its first turn that it is too large: the mean of all random games is at least this
+    one's part of it.
+
+    Raises:
+      EnvError: there are far too many histories, or they take far too long.
     """
     bot, logs, num_turns, begun = RandomBot(seed=seed), [], 0, clock()
     hopeless = math.log(PLAYOUTS * HOPELESS * MAX_HISTORIES)
@@ -146,6 +156,7 @@ def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callabl
     most = min(MAX_HISTORIES, limit_s * num_turns / max(clock() - begun, 1e-9))
     if log_endings(logs) > math.log(HOPELESS * most):
         raise _too_large(most)
+    return math.exp(log_endings(logs))
 
 
 def _too_large(most: float) -> EnvError:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from league.errors import LeagueError
+from league.run.monitor.first_output import FirstOutput
 
 USER_ERROR = 2
 # Of the library below typer, which lies in another package from version to version.
@@ -25,7 +26,8 @@ def run_command(app: typer.Typer) -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _command_of(app)(prog_name="league", standalone_mode=False)
+        with FirstOutput(" ".join(sys.argv[1:2])):
+            code = _command_of(app)(prog_name="league", standalone_mode=False)
     except _errors_of_one_sentence() as error:
         _leave(str(error), error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
     except BrokenPipeError:

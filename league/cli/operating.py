@@ -87,12 +87,18 @@ def down(
     now: Annotated[
         bool, typer.Option("--now", help="Leave at once: what was learnt since the last restart states is lost.")
     ] = False,
+    evaluates: Annotated[
+        bool, typer.Option("--eval", help="Then play its policies against bots and each other, as `league eval` does.")
+    ] = False,
     wait: Wait = 180.0,
 ) -> None:
-    """Stop a run: games in hand are finished and everything is saved."""
+    """Stop a run within seconds: games in hand end, everything is saved, and no others are played."""
+    from league.cli.evaluation import evaluate
     from league.run.control.lifecycle import take_down
 
     typer.echo(take_down(run, now=now, wait_s=wait))
+    if evaluates:
+        evaluate(run)
 
 
 def restart(
@@ -103,7 +109,7 @@ def restart(
     new_tokens: NewTokens = False,
     wait: Wait = 180.0,
 ) -> None:
-    """Stop a run and start it again in the background; --no-restart and --no-eval hold if `league up` had them."""
+    """Stop a run, without an evaluation, and start it again in the background, with the options of its `league up`."""
     from league.store.run_folder import RunFolder
     from league.store.supervision import read_supervision
 

@@ -27,7 +27,11 @@ CoreSeconds = Annotated[
 ]
 NoEval = Annotated[
     bool,
-    typer.Option("--no-eval", help="No games against bots at the end (else a fifth of the time, at most 60 s)."),
+    typer.Option(
+        "--no-eval",
+        help="No games against bots at the end of the budget (else a fifth of the time, at most 60 s); after a stop "
+        "there are none in any case.",
+    ),
 ]
 At = Annotated[
     str, typer.Option("--at", metavar="EVENT", help="Event number, snapshot:NAME, or latest.", show_default=False)
@@ -81,4 +85,4 @@ def games_line(unit: str = "games") -> Iterator[Callable[[int, int], None]]:
     from league.progress import ProgressLine
 
     with ProgressLine(sys.stderr) as line:
-        yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}")
+        yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}", fraction=done / max(total, 1))

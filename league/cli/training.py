@@ -72,7 +72,8 @@ def resume(
 
 def _show_end(ended: Ended, *, evaluates: bool) -> None:
     """The league table, the score against bots, and what to do next."""
+    from league.run.budget import SIGNAL
     from league.see.reports.run_summary import evaluation_limit_s, show_end
 
-    limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
+    limit_s = evaluation_limit_s(ended.seconds) if evaluates and ended.reason != SIGNAL else None
     show_end(ended.folder.path, ended.reason, spent=ended.spent, limit_s=limit_s, games_line=games_line)

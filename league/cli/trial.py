@@ -114,7 +114,7 @@ def simulate(
     with ProgressLine(sys.stderr) as line:
 
         def elapsed(done_s: float, total_s: float) -> None:
-            line.show(f"{done_s / total_s:.0%} of the simulated time")
+            line.show(f"{done_s / total_s:.0%} of the simulated time", fraction=done_s / total_s)
 
         report = try_out(settings, seconds, world=world, progress=elapsed)
     typer.echo(report.to_json() if as_json else report.text())

@@ -46,6 +46,8 @@ from league.store.journaled_league import JournaledLeague
 POLL_S = 0.2
 DRAIN_S = 60.0
 """Longest wait for open leases and directives before a stop gives them up."""
+STOP_LEASES_S = 5.0
+"""The same for leases after a signal, where somebody waits; a lease takes at most 4 s by default."""
 RATING_WAIT_S = START_S + DRAIN_S
 """Longest wait for a host that can take a rating lease: it may have to start, and a learner to take up its state."""
 
@@ -314,13 +316,17 @@ class Daemon:
 
     def _drain(self) -> None:
         """Wait for what is in hand, a learner that is to take up a transplant among it."""
+        is_awaited = self.stop_requested and not self._deterministic  # else its leases are part of what repeats exactly
+        leases_until = self._now() + (STOP_LEASES_S if is_awaited else DRAIN_S)
 
         def nothing_open() -> bool:
             state = self._league.state
-            waiting = state.leases or state.directives or self._unacted
+            plays = state.leases and (self._deterministic or self._now() < leases_until)
+            waiting = plays or state.directives or self._unacted
             return not waiting and (self._learners_in_place() or not self._playing)
 
-        if not self._run_until(nothing_open) and (left := self._open_work()):
+        self._run_until(nothing_open)
+        if left := self._open_work():
             rest = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
             self._say(f"The stop no longer waits for {', '.join(left[:MAX_NAMED])}{rest}.")
 

@@ -31,6 +31,7 @@ from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.session import Ended, run_session
+from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
 from league.store.run_folder import RunFolder, new_run_path, require_lasting
@@ -72,6 +73,7 @@ def start(
     """
     if trust:
         trust_sources(config, folder=source.parent)
+    begin_stage("trying the parts that the configuration names")
     spec = spec_of(config.env)
     config, imported = find_imported(config, spec, folder=source.parent)
     config = find_teacher(config, spec, folder=source.parent)
@@ -112,6 +114,7 @@ def resume(
     """
     folder = RunFolder.open(path)
     with folder.lock:
+        begin_stage(f"reading {path}")
         league = JournaledLeague.open(
             folder.journal_path, at_least_seq=folder.durable_seq(), wall_time=time.time, storage=folder.storage
         )

@@ -9,6 +9,7 @@ from league.agents.learner.build import choose_dtype, default_device
 from league.config.ray_address import joins_cluster
 from league.config.run_config import RunConfig
 from league.envs.protocol import EnvSpec
+from league.stages import begin_stage
 
 
 def with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
@@ -21,5 +22,6 @@ def with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
     is_elsewhere = config.runtime.kind == "ray" and joins_cluster(config.runtime.address, os.environ)
     if config.learner.precision != "auto" or is_elsewhere or is_mixed:
         return config
+    begin_stage("choosing the precision of the learners")
     dtype = choose_dtype(spec, config.network, config.learner.precision)
     return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))

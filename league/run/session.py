@@ -42,6 +42,7 @@ from league.run.monitor.watches import open_watches
 from league.run.operations.disk_floor import DiskFloor
 from league.run.operations.operator import Operator
 from league.run.resume_files import begun_at, files_to_note, read_clock
+from league.stages import begin_stage
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -141,6 +142,7 @@ def _train(
             _drained_by_signals(daemon, console),
             _doors(folder, operator, config, console),
         ):
+            begin_stage("starting the hosts" if config.runtime.kind == "inprocess" else "starting Ray and the hosts")
             runtime.start()
             reason = run_and_keep(daemon, league)
         _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
@@ -185,7 +187,7 @@ def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
         if daemon.stop_requested:
             os._exit(128 + number)
         daemon.stop_requested = True
-        console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
+        console.say("Stopping: games in hand end and everything is saved, within seconds; once more to leave at once.")
 
     with stop_signals(handle):
         yield

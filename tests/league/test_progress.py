@@ -1,4 +1,4 @@
-"""Progress to a file is a line every ten seconds; on a terminal one line is rewritten."""
+"""Progress to a file is a line after a second and every ten seconds; on a terminal one line is rewritten."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import io
 
 import pytest
 
-from league.progress import LINE_EVERY_S, ProgressLine
+from league.progress import FIRST_LINE_S, LINE_EVERY_S, ProgressLine
 from tests.league.run.monitor.terminals import Clock, Terminal
 
 
-def test_a_file_gets_a_line_every_ten_seconds() -> None:
+def test_a_file_gets_a_line_after_a_second_and_every_ten() -> None:
     clock, out = Clock(), io.StringIO()
     line = ProgressLine(out, clock=clock)
     for second in range(35):
         clock.now = float(second)
         line.show(f"{second} games")
     line.close()
-    assert LINE_EVERY_S == 10.0
-    assert out.getvalue().splitlines() == ["10 games", "20 games", "30 games"]
+    assert (FIRST_LINE_S, LINE_EVERY_S) == (1.0, 10.0)
+    assert out.getvalue().splitlines() == ["1 games", "11 games", "21 games", "31 games"]
+
+
+def test_the_time_left_follows_from_what_is_done() -> None:
+    clock, out = Clock(), io.StringIO()
+    line = ProgressLine(out, clock=clock)
+    for second, fraction in ((1.0, 0.0), (12.0, 0.25), (30.0, 1.0)):
+        clock.now = second
+        line.show("games", fraction=fraction)
+    assert out.getvalue().splitlines() == ["games", "games, about 36 s left", "games"]
 
 
 def test_a_terminal_gets_one_line_that_is_rewritten_and_left() -> None:

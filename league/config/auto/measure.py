@@ -14,6 +14,7 @@ from league.envs.facts.random_play import RandomPlay
 from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 from league.processes.processor_time import num_cores
 from league.processes.task_thread import watched
+from league.stages import begin_stage
 
 CALL_DEADLINE_S = 60.0
 """Deadline of one call of the env; beyond it the settings rest on what was seen until then."""
@@ -50,6 +51,7 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
     from league.agents.learner.build import default_device
     from league.agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
 
+    begin_stage("timing the network")
     device = default_device()
     nominal = NetworkCosts(learns_on_gpu=device.type != "cpu")
     try:
@@ -84,6 +86,7 @@ def _say(sentence: str) -> None:
 def _facts_of(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> GameFacts:
     limit = min((one for one in (budget.seconds, budget.core_seconds) if one is not None), default=None)
     seconds = MAX_PLAY_S if limit is None else min(max(PLAY_FRACTION * limit, MIN_PLAY_S), MAX_PLAY_S)
+    begin_stage(f"playing {env.id} at random", seconds=None if is_exact else seconds)
     play = RandomPlay(env, seconds=None if is_exact else seconds)
     try:
         watched(play.run, deadline_s=CALL_DEADLINE_S, say=_say)

@@ -90,10 +90,10 @@ def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tupl
 def _exact(run: Path) -> tuple[float, str]:
     from league.policies.exact.behaviours import members_of
     from league.policies.exact.exploitability import nash_conv
-    from league.policies.exact.exports import open_to_play
+    from league.policies.exact.exports import Search, open_to_play
     from league.policies.loading import load_selection
 
-    opened = open_to_play(run, ["auto"])
+    opened = open_to_play(run, ["auto"], search=Search())
     chosen = opened.choose("auto")
     value = nash_conv(opened.env, members_of(load_selection(opened, chosen)))
     return -value, f"NashConv {value:.4f} of {chosen.reason.partition(',')[0]}"

@@ -1,7 +1,7 @@
-"""Exact exploitability of a run's exports, computed when one asks for "auto" or "exact", and kept beside the journal.
+"""Exact exploitability of a run's exports, computed once for whoever has time, and kept beside the journal.
 
 The file holds nothing that could not be computed again. Each value counts as long as its export stands for the same
-policies, so that a run may train on meanwhile; what has changed is computed when it is asked for again.
+policies, so that a run may train on meanwhile. A search that found nothing is remembered with the time that it had.
 """
 
 from __future__ import annotations
@@ -62,18 +62,20 @@ class Search:
 def open_to_play(path: Path, players: Sequence[str], *, search: Search | None = None) -> OpenRun:
     """As `open_run`, with the exact values of the exports where one of `players` asks for them.
 
+    Args:
+      search: for "auto"; None takes what is known, so that nobody waits. For "exact", by name, there is always one.
     Raises:
       LeagueError, EnvError: as of `open_run`.
     """
     run = open_run(path)
     asked = {part.partition(TIMES)[0].strip() for player in players for part in player.split(AND)}
-    if asked.isdisjoint((AUTO, EXACT)):
+    if EXACT not in asked and (AUTO not in asked or search is None):
         return run
     return with_exact(run, replace(search or Search(), is_insisted=EXACT in asked))
 
 
 def copies_to_play(source: Path, player: str) -> tuple[FrozenCopy, ...]:
-    """As `copies_at`, with the exact values of the exports where `player` asks for them. Raises as that."""
+    """As `copies_at`, with the exact values of the exports where `player` asks for them by name. Raises as that."""
     if is_frozen_folder(source):
         return copies_at(source, player)
     run = open_to_play(source, [player])
@@ -84,6 +86,7 @@ def with_exact(run: OpenRun, search: Search) -> OpenRun:
     """A run with the exact values of its exports as they are now; those that were not known are stored in its folder.
 
     The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
+    What was tried is tried again only by name, or with more time after the policies have changed.
 
     Returns:
       the same run where strength decides and nobody asks for such a value, or all that can be known is.
@@ -97,7 +100,8 @@ def with_exact(run: OpenRun, search: Search) -> OpenRun:
     now, known = made_of(state), run.exact or ExactExports({})
     missing = [name for name in EXPORTS if name in now and name not in known.values]
     is_tried = bool(known.refusal) or all(name in known.made_of for name in missing)
-    if not missing or (is_tried and known.limit_s >= search.limit_s and not search.is_insisted):
+    is_done = is_tried and (known.is_current or known.limit_s >= search.limit_s)
+    if not missing or (is_done and not search.is_insisted):
         return run
     exact = replace(_search(run, missing, known, search), made_of=now, limit_s=search.limit_s)
     write_exact(run.path, exact)
@@ -108,13 +112,13 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: S
     """The known values with those of the missing exports, as far as there is time."""
     begun = search.clock()
     search.say(
-        f"The least exploitable export of {run.path.name} is sought by exact best replies, {search.limit_s:.0f} s at "
-        "most."
+        f"Looking for the least exploitable export of {run.path.name} by exact best responses, "
+        f"{search.limit_s:.0f} s at most."
     )
     try:
         game = small_game(run.env, limit_s=VISIT_FRACTION * search.limit_s, progress=_progress(search))
     except NoExactValue as error:
-        search.say(f"{error} It is chosen without.")
+        search.say(f"{error} The export is chosen without it.")
         return replace(known, refusal=str(error), is_current=True)
     before = search.clock()
     values, mixture = dict(known.values), dict(known.mixture)
@@ -141,7 +145,11 @@ def _progress(search: Search) -> Callable[[int, int], None]:
         nonlocal said
         if search.clock() >= said + SAY_S:
             said = search.clock()
-            search.say(f"  {said - begun:.0f} s: {histories:,} histories and {deals} draws of chance visited")
+            left_s = max(VISIT_FRACTION * search.limit_s - (said - begun), 0.0)
+            search.say(
+                f"  {said - begun:.0f} s: {histories:,} histories and {deals} draws of chance visited, at most "
+                f"{left_s:.0f} s left"
+            )
 
     return progress
 

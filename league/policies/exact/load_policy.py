@@ -30,8 +30,8 @@ def load_policy(
 ) -> LoadedPolicy | LoadedMixture:
     """A policy to play with.
 
-    For "auto" and "exact" the exact exploitability of the run's exports is computed and kept in its folder, see
-    `league.policies.exact.exports`; that takes up to a minute, where the game is small enough for it.
+    "auto" takes what is known of the run's exports and never waits. For "exact" their exact exploitability is computed
+    and kept in its folder, which takes up to a minute, see `league.policies.exact.exports`.
 
     A folder that this user's own `league train` did not make gives weights only: code that it names is not loaded, see
     `league.policies.trust`.

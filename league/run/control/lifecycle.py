@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,13 +16,17 @@ from pathlib import Path
 from league.errors import LeagueError
 from league.http.token_file import remove_tokens
 from league.run.monitor.console import duration
+from league.stages import begin_stage
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, is_alive, is_of_this_host
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision
+from league.wording import last_line
 
 LOOK_EVERY_S = 0.1
 LAST_LINES_BYTES = 16 << 10
+STOP_S = 4.0
+"""Seconds that a stop takes, as a rule."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,9 @@ def bring_up(
             start_new_session=True,
         )
     note_run(folder.path)
-    deadline = time.monotonic() + wait_s
+    deadline, shown = time.monotonic() + wait_s, ""
     while time.monotonic() < deadline:
+        shown = _show_stage(folder, before, shown)
         code = process.poll()
         status = folder.read_status() if folder.config_path.is_file() else None
         is_new = status is not None and (status.daemon, status.heartbeat_at) != seen_before
@@ -129,6 +135,7 @@ def take_down(path: Path, *, now: bool, wait_s: float) -> str:
         if not is_of_this_host(holder):
             raise LeagueError(f"{path} runs on {holder.host}: give this command there.")
     deadline = time.monotonic() + wait_s
+    begin_stage(f"stopping {path}: games in hand end, and everything is saved", seconds=STOP_S)
     _signal(path, holders[0])
     asked_again = False
     while any(is_alive(holder) for holder in holders):
@@ -259,12 +266,23 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _show_stage(folder: RunFolder, offset: int, shown: str) -> str:
+    """Show the newest line of the console log after `offset` bytes unless it is the one `shown`; returns it."""
+    with contextlib.suppress(OSError), folder.console_log_path.open("rb") as log:
+        log.seek(max(offset, _size(folder.console_log_path) - LAST_LINES_BYTES))
+        line = last_line(log.read().decode(errors="replace")).removeprefix("league: ").removesuffix(" ...")
+        if line and line != shown:
+            begin_stage(f"{folder.path.name}: {line}")
+            return line
+    return shown
+
+
 def _last_words(folder: RunFolder, offset: int) -> str:
     """The last error in the console log after `offset` bytes, or where to look."""
     with folder.console_log_path.open("rb") as log:
         log.seek(max(offset, _size(folder.console_log_path) - LAST_LINES_BYTES))
         lines = log.read().decode(errors="replace").splitlines()
     for place in range(len(lines) - 1, -1, -1):
-        if lines[place].startswith("league: "):
+        if lines[place].startswith("league: ") and not lines[place].endswith(" ..."):  # that is a stage
             return "\n".join([lines[place].removeprefix("league: "), *lines[place + 1 :]])
     return f"the run ended at once: see {folder.console_log_path}."

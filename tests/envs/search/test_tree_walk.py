@@ -119,7 +119,7 @@ def test_draws_of_chance_before_and_after_the_decisions_are_met_and_weighed() ->
 
 def test_a_game_of_too_much_chance_is_given_up_long_before_the_limit() -> None:
     began = time.monotonic()
-    with pytest.raises(EnvError, match="too many lots"):
+    with pytest.raises(EnvError, match="too much chance"):
         visited_game(f"{__name__}:lottery", limit_s=5.0)
     assert time.monotonic() - began < 60.0
 
@@ -166,6 +166,34 @@ def test_a_game_that_cannot_be_visited_is_given_up_soon(
         with pytest.raises(EnvError, match=message):
             visit(env, limit_s=limit_s, clock=clock)
     assert len(Crowd.steps) - before <= most_steps
+
+
+class Rounds(Crowd):
+    """Six rounds of three actions each: half a million histories, none of which is dear."""
+
+    def __init__(self) -> None:
+        super().__init__(agents=2, actions=3)
+        self._left = 6
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self._left = 6
+        return super().reset(seed, options)
+
+    def step(self, actions: dict[str, int]) -> Any:
+        self._left -= 1
+        seen, rewards, _, no, infos = super().step(actions)
+        over = dict.fromkeys(self.agents, self._left == 0)
+        self.agents = [] if self._left == 0 else self.agents
+        return seen, rewards, over, no, infos
+
+
+def test_a_visit_that_cannot_end_in_time_is_given_up_at_its_first_look() -> None:
+    Crowd.steps.clear()
+    with closing(make(EnvConfig(f"{__name__}:Rounds"), num_envs=1)) as env:
+        before = len(Crowd.steps)
+        with pytest.raises(EnvError, match="too large, or has too much chance, to visit every history within 120 s"):
+            visit(env, limit_s=120.0, clock=lambda: 1e-3 * len(Crowd.steps))
+    assert len(Crowd.steps) - before < 2_500, "a second of the 120"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Exact values of a run's exports: computed for whoever asks for them, once, and again for what has changed."""
+"""Exact values of a run's exports: computed once for whoever has time, and again for what has changed."""
 
 from __future__ import annotations
 
@@ -45,27 +45,44 @@ def is_known(run: Path) -> bool:
     return RunFolder.open(run).exports_path.exists()
 
 
-ASKS: dict[str, Callable[[Path, str], object]] = {
+PATIENT: dict[str, Callable[[Path, str], object]] = {
+    "eval": lambda run, name: open_contenders(run, [name], seed=0, search=Search()),
+    "export": choose_export,
+}
+IMPATIENT: dict[str, Callable[[Path, str], object]] = {
     "load_policy": league.load_policy,
     "play": lambda run, name: find_stored(f"{run}:{name}"),
-    "eval": lambda run, name: open_contenders(run, [name], seed=0),
     "elsewhere": copies_to_play,
-    "export": choose_export,
 }
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=list(ASKS))
-def test_whoever_asks_for_auto_has_the_exact_values(
-    run: Path, ask: Callable[[Path, str], object], capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("ask", "name"),
+    [*((ask, "auto") for ask in PATIENT.values()), *((ask, "exact") for ask in IMPATIENT.values())],
+    ids=[*PATIENT, *IMPATIENT],
+)
+def test_whoever_has_time_or_asks_by_name_has_the_exact_values(
+    run: Path, ask: Callable[[Path, str], object], name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ask(run, "main-0")
     assert not is_known(run)
-    ask(run, "auto")
+    ask(run, name)
     assert is_known(run) and set(open_run(run).exact.values) == set(EXPORTS)  # type: ignore[union-attr]
     assert "exact NashConv" in open_run(run).choose("auto").reason
-    assert "is sought by exact best replies, 60 s at most" in capfd.readouterr().err
+    assert "by exact best responses, 60 s at most" in capfd.readouterr().err
     ask(run, "exact")
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("ask", IMPATIENT.values(), ids=list(IMPATIENT))
+def test_whoever_plays_takes_what_is_known_and_never_waits(
+    run: Path, ask: Callable[[Path, str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = Games(monkeypatch)
+    ask(run, "auto")
+    assert games.asked == 0 and not is_known(run)
+    with_exact(open_run(run), Search())
+    assert "exact NashConv" in open_to_play(run, ["auto"]).choose("auto").reason
 
 
 class Games:
@@ -92,15 +109,15 @@ def games(monkeypatch: pytest.MonkeyPatch) -> Games:
 def test_what_changed_is_computed_again_and_the_rest_is_kept(
     run: Path, games: Games, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = open_to_play(run, ["auto"]).exact
+    first = open_to_play(run, ["auto"], search=Search()).exact
     assert first is not None and open_to_play(run, ["average", "exact*2+best"]).exact == first and games.asked == 1
     kept = dataclasses.replace(first, made_of={**first.made_of, EMA: "another"})
     exports.write_exact(run, dataclasses.replace(kept, values={**first.values, EXACT: 7.0, EMA: 7.0}))
-    again = open_to_play(run, ["auto"]).exact
+    again = open_to_play(run, ["auto"], search=Search()).exact
     assert games.asked == 2 and again is not None
     assert again.values == {**first.values, EXACT: 7.0} and again.made_of == first.made_of
     go_on(run, env_steps=1_000)
-    later = open_to_play(run, ["auto"]).exact
+    later = open_to_play(run, ["auto"], search=Search()).exact
     assert games.asked == 3 and later is not None and later.is_current and later.values[EXACT] < 7.0
     assert later.made_of[EXACT] != first.made_of[EXACT]
 
@@ -119,23 +136,30 @@ def test_a_missing_exact_mixture_is_refused_with_its_reason(run: Path) -> None:
             choose(asked, EXACT, exact=exact)
 
 
-def test_a_refusal_is_said_once_and_tried_again_with_more_time_or_by_name(run: Path, games: Games) -> None:
+def test_a_refusal_is_said_once_and_tried_again_by_name_alone(run: Path, games: Games) -> None:
     games.refuses, said = True, list[str]()
-    for _ in range(2):
-        opened = open_to_play(run, ["auto"], search=Search(10.0, say=said.append))
+    for limit_s in (10.0, 60.0):
+        opened = open_to_play(run, ["auto"], search=Search(limit_s, say=said.append))
         assert opened.choose("auto").reason.startswith("ema, as the moving average")
     assert games.asked == 1
-    assert said[1:] == ["kuhn_poker has no exact value here: it is refused. It is chosen without."]
+    assert said[1:] == ["kuhn_poker has no exact value here: it is refused. The export is chosen without it."]
     with pytest.raises(UnknownPolicy, match="no exact mixture, take auto: kuhn_poker has no exact value here"):
         open_to_play(run, ["exact"], search=Search(10.0)).choose("exact")
     assert games.asked == 2
+
+
+def test_more_time_counts_once_the_policies_have_changed(run: Path, games: Games) -> None:
+    games.refuses = True
+    open_to_play(run, ["auto"], search=Search(10.0))
     games.refuses = False
+    go_on(run, env_steps=1_000)
+    open_to_play(run, ["auto"], search=Search(10.0))
+    assert games.asked == 1, "as little time as before"
     assert "exact NashConv" in open_to_play(run, ["auto"], search=Search(60.0)).choose("auto").reason
-    assert games.asked == 3
 
 
 def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Games) -> None:
-    first = open_to_play(run, ["auto"]).exact
+    first = open_to_play(run, ["auto"], search=Search()).exact
     assert first is not None
     exports.write_exact(run, dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
     games.refuses = True
@@ -145,11 +169,11 @@ def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Ga
     assert opened.choose("exact").members and open_run(run).exact == opened.exact
 
 
-def test_what_found_no_time_is_not_sought_again_in_as_little(run: Path, games: Games) -> None:
-    for _ in range(2):
-        assert open_to_play(run, ["auto"], search=Search(-1.0)).exact.values == {}  # type: ignore[union-attr]
+def test_what_found_no_time_is_not_sought_again(run: Path, games: Games) -> None:
+    for limit_s in (-1.0, 60.0):
+        assert open_to_play(run, ["auto"], search=Search(limit_s)).exact.values == {}  # type: ignore[union-attr]
     assert games.asked == 1
-    assert open_to_play(run, ["auto"], search=Search(60.0)).exact.values  # type: ignore[union-attr]
+    assert open_to_play(run, ["exact"]).exact.values  # type: ignore[union-attr]
 
 
 def test_a_folder_that_cannot_be_written_has_its_values_all_the_same(
@@ -176,6 +200,6 @@ def test_the_progress_of_a_visit_is_said_every_few_seconds(run: Path, monkeypatc
     monkeypatch.setattr(exports, "small_game", visited)
     with_exact(open_run(run), Search(60.0, clock=lambda: now[0], say=said.append))
     assert said[1:3] == [
-        "  5 s: 5,000 histories and 2 draws of chance visited",
-        "  10 s: 10,000 histories and 2 draws of chance visited",
+        "  5 s: 5,000 histories and 2 draws of chance visited, at most 37 s left",
+        "  10 s: 10,000 histories and 2 draws of chance visited, at most 32 s left",
     ]

@@ -12,8 +12,10 @@ import pytest
 from league.cli.options import games_line
 from league.config.loading import load_config
 from league.envs.protocol import EnvError
-from league.run.budget import Spent
+from league.run.budget import BUDGET, LIMIT, SIGNAL, Spent
+from league.run.session import Ended
 from league.see.reports.run_summary import evaluation_limit_s, next_commands, show_end
+from league.store.run_folder import RunFolder
 from tests.league.commands import league
 from tests.league.tiny_runs import tiny, write_config
 
@@ -70,6 +72,25 @@ def test_a_run_whose_budget_is_spent_is_not_resumed_without_a_larger_one(tmp_pat
     for seconds, resume in ((60.5, "-s budget.seconds=120"), (59.5, "--for 180s")):
         commands = next_commands(config, "run", spent=Spent(seconds, 100.0, 10), has_policies=True)
         assert commands[0] == f"league resume run {resume}"
+
+
+@pytest.mark.parametrize(("reason", "evaluates"), [(SIGNAL, False), (BUDGET, True), (LIMIT, True)])
+def test_a_stop_that_was_asked_for_plays_nothing(
+    reason: str, evaluates: bool, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: dict[str, object] = {}
+    ended = Ended(RunFolder(made), reason, Spent(), seconds=100.0)
+    monkeypatch.setattr("league.run.launch.resume", lambda *_, **__: ended)
+    monkeypatch.setattr("league.see.reports.run_summary.show_end", lambda *_, **given: shown.update(given))
+    assert league("resume", made).code == 0
+    assert (shown["limit_s"] is not None) == evaluates
+
+
+def test_down_plays_only_where_it_is_asked_to(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[Path] = []
+    monkeypatch.setattr("league.cli.evaluation.evaluate", played.append)
+    assert league("down", made).code == 0 and played == []
+    assert league("down", made, "--eval").code == 0 and played == [made]
 
 
 def test_a_command_that_trained_nothing_evaluates_nothing() -> None:
