@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
+NO_NUMBER = 1e-6
+"""Amounts below this are what is left of rounding, and shown as 0."""
+MIN_P = 0.0001
 LONGEST_LINE = 300
 """Characters of an error's line that are shown."""
 _TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
@@ -67,3 +71,37 @@ def last_line(text: str) -> str:
 def error_line(error: BaseException) -> str:
     """The last line of an error: Ray puts the traceback of another process before it."""
     return last_line(str(error)) or type(error).__name__
+
+
+def clock_text(seconds: float) -> str:
+    """h:mm:ss."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def short_count(value: float) -> str:
+    """A number as a person reads it: 999, 12.3k, 4.56M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * limit:
+            return f"{value / limit:.3g}{unit}" if abs(value) < 999.5 * limit else f"{value / limit:.0f}{unit}"
+    return f"{value:.0f}"
+
+
+def number_text(value: float, digits: int = 3, *, sign: bool = False) -> str:
+    """A number with so many significant digits and never with an exponent: 0.00025, 1.5, 110, 26,840,000.
+
+    Args:
+      sign: whether one above 0 has a plus.
+    """
+    plus = "+" if sign else ""
+    if not math.isfinite(value) or value == 0.0 or abs(value) < NO_NUMBER:
+        return f"{value if math.isnan(value) or math.isinf(value) else 0.0:{plus}g}"
+    rounded = float(f"{value:.{digits}g}")
+    decimals = max(digits - 1 - math.floor(math.log10(abs(rounded))), 0)
+    text = f"{rounded:{plus},.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def p_text(p_value: float) -> str:
+    """A p-value in a sentence, such as "p 0.03" or "p below 0.0001"."""
+    return f"p {number_text(p_value, 2)}" if p_value >= MIN_P else f"p below {MIN_P:.4f}"

@@ -46,6 +46,7 @@ GROUND_FLOOR = {
     "league/progress.py",
     "league/run/budget.py",
     "league/run/daemon_status.py",
+    "league/run/snapshot_requests.py",
     "league/stages.py",
     "league/version.py",
     "league/wording.py",

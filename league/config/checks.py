@@ -20,7 +20,7 @@ from league.envs.registry import BUILT_IN, unknown_env
 from league.envs.workers.worker_env import MAX_WORKERS
 from league.errors import InvalidName
 from league.store.storage import checked_name
-from league.wording import counted
+from league.wording import counted, number_text
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig
@@ -140,14 +140,14 @@ def _at_least(value: object, **minima: float) -> Iterator[str]:
     for name, minimum in minima.items():
         found = getattr(value, name)
         if found is not None and found < minimum:
-            yield f"{name}: {found} must be at least {minimum:g}"
+            yield f"{name}: {found} must be at least {number_text(minimum, 6)}"
 
 
 def _at_most(value: object, **maxima: float) -> Iterator[str]:
     for name, maximum in maxima.items():
         found = getattr(value, name)
         if found is not None and maximum < found < math.inf:
-            yield f"{name}: {found} must be at most {maximum:g}"
+            yield f"{name}: {found} must be at most {number_text(maximum, 6)}"
 
 
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.state.state import LeagueState, PlayerState
+from league.wording import number_text
 
 BEST, MIXTURE, AVERAGE, EMA, LAST, AUTO = "best", "mixture", "average", "ema", "last", "auto"
 EXACT = "exact"
@@ -95,7 +96,9 @@ def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[
         return BEST, "in a game of one team only strength counts"
     if exact is not None and exact.values and (exact.is_current or EXACT in exact.values):
         name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
-        known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)
+        known = ", ".join(
+            f"{export} {number_text(exact.values[export])}" for export in EXPORTS if export in exact.values
+        )
         measure = "the exact NashConv" if exact.deals is None else f"the NashConv over {exact.deals} draws of chance"
         return name, f"it is the least exploitable by {measure} of each export ({known})"
     if state.kind.is_won_by_strength:

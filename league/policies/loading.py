@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from league.agents.nets.config import NetworkConfig
-from league.agents.nets.network import build_network
+from league.agents.nets.network import Network, build_network
 from league.agents.nets.registry import UnknownPartError
 from league.agents.restart_state import RestartStateError, ema_in, weights_in
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
@@ -29,6 +30,7 @@ from league.policies.package import is_frozen_folder, read_frozen_folder
 from league.policies.policy_store import env_of, fits, network_of, network_plain, snapshot_manifest, spec_hash
 from league.policies.select import Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
+from league.stages import begin_stage
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
@@ -36,6 +38,8 @@ from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, Snapsho
 from league.store.weights_file import encode_arrays, stored_arrays
 
 DIFFERS = "seats, observations, actions or the mask differ"
+MANY = 8
+"""Policies whose loading may take seconds."""
 
 
 class PolicyMismatch(LeagueError):  # noqa: N818
@@ -132,11 +136,13 @@ def load_selection(
     """
     if selection.checkpoint is not None:
         return _load_checkpoint(run, selection, greedy=greedy, seed=seed)
-    members = []
+    members, blanks = [], dict[bytes, Network]()
+    if len(selection.members) >= MANY:
+        begin_stage(f"loading {len(selection.members)} policies of {run.path}")
     for weight, snapshot in selection.members:
         weights, manifest = run.weights_of(snapshot)
         policy = build_policy(
-            snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
+            snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path, blanks=blanks
         )
         members.append((weight, policy))
     return LoadedMixture(selection.name, members, seed=seed) if selection.is_drawn else members[0][1]
@@ -243,25 +249,35 @@ def build_policy(
     greedy: bool = False,
     seed: int = 0,
     source: Path,
+    blanks: MutableMapping[bytes, Network] | None = None,
 ) -> LoadedPolicy:
     """A policy from a snapshot's bytes.
 
     Args:
       weights_file: safetensors, float32 by parameter name.
       source: where they lie, for messages.
+      blanks: networks of this game without weights, for policies that are loaded together.
     Raises:
       CorruptSnapshot: the bytes are no weights.
       PolicyMismatch: they do not fit the game, or need a network part that is not there.
     """
     named = stored_arrays(weights_file, source=source)
     try:
-        network = build_network(spec, network_of(manifest), seed=0)
+        network = _blank_network(spec, manifest, {} if blanks is None else blanks)
         weights = from_named(named, layout_of(network), version=manifest.version)
     except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
         raise _mismatch(name, manifest, spec, source, str(error)) from error
     if not fits(manifest, spec):
         raise _mismatch(name, manifest, spec, source, DIFFERS)
     return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
+
+
+def _blank_network(spec: EnvSpec, manifest: SnapshotManifest, blanks: MutableMapping[bytes, Network]) -> Network:
+    """The network of a snapshot with any weights. To draw orthogonal ones takes far longer than to copy them."""
+    key = msgspec.json.encode(manifest.network)
+    if key not in blanks:
+        blanks[key] = build_network(spec, network_of(manifest), seed=0)
+    return copy.deepcopy(blanks[key])
 
 
 def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path, reason: str) -> PolicyMismatch:
@@ -330,9 +346,13 @@ def load_copies(
     Raises:
       PolicyMismatch: one does not fit the game. CorruptSnapshot: its weights are no arrays.
     """
-    members = []
-    for copy in copies:
-        own_name = copy.name if len(copies) > 1 else name
-        policy = build_policy(own_name, copy.weights, copy.manifest, spec, greedy=greedy, seed=seed, source=source)
-        members.append((copy.weight, policy))
+    members, blanks = [], dict[bytes, Network]()
+    if len(copies) >= MANY:
+        begin_stage(f"loading {len(copies)} policies of {source}")
+    for each in copies:
+        own_name = each.name if len(copies) > 1 else name
+        policy = build_policy(
+            own_name, each.weights, each.manifest, spec, greedy=greedy, seed=seed, source=source, blanks=blanks
+        )
+        members.append((each.weight, policy))
     return LoadedMixture(name, members, seed=seed) if is_drawn else members[0][1]

@@ -28,7 +28,7 @@ from league.policies.auto_export import (
 )
 from league.policies.measured_returns import before_fall
 from league.policies.nash_export import league_mixture
-from league.wording import counted
+from league.wording import counted, number_text
 
 DRAWN = (MIXTURE, AVERAGE, EXACT)
 """Names that stand for several snapshots; one of them is drawn for each game."""
@@ -142,7 +142,8 @@ def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
         raise UnknownPolicy(f"the run has no {EXACT} mixture, take auto: {_why_no_exact(state, exact)}")
     ordered = sorted(exact.mixture.items(), key=lambda part: -part[1])
     members = tuple((weight, state.snapshots[name]) for name, weight in ordered)
-    reason = f"the mixture of main agents' snapshots that loses least to exact best replies: {exact.values[EXACT]:.3g}"
+    value = number_text(exact.values[EXACT])
+    reason = f"the mixture of main agents' snapshots that loses least to exact best responses: {value}"
     return Selection(EXACT, members, reason, is_drawn=True)
 
 
@@ -225,7 +226,7 @@ def _best(state: LeagueState) -> Selection:
 
 def _interval(reading: ProbeReading) -> str:
     """A mean return and its interval, for people."""
-    return f"{reading.value:.4g} [{reading.low:.4g}, {reading.high:.4g}]"
+    return f"{number_text(reading.value, 4)} [{number_text(reading.low, 4)}, {number_text(reading.high, 4)}]"
 
 
 def _candidates(state: LeagueState) -> tuple[list[str], tuple[RatingRow, ...]]:

@@ -124,6 +124,7 @@ def _train(
             watches=watches,
             console=console,
             sink=sink,
+            runtime_config=lambda: operator.config.runtime,
         )
         daemon = Daemon(
             config,

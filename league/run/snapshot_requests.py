@@ -50,10 +50,9 @@ class SnapshotRequests:
         """
         for player in main_agents(state):
             num_snapshots, taken_at = self._newest_at.get(player.name, (-1, now))
-            max_age_s = max(self.settings.snapshot_seconds, MAX_AGE_FRACTION * now)
             if num_snapshots != player.num_snapshots:
                 self._newest_at[player.name] = player.num_snapshots, now
-            elif now - taken_at >= max_age_s and has_learnt(state, player):
+            elif now - taken_at >= max_age_s(self.settings, now=now) and has_learnt(state, player):
                 self._execute(RequestSnapshot(player.name, TIME))
 
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
@@ -76,6 +75,11 @@ class SnapshotRequests:
         """Request a snapshot of every player that has learnt since its newest one."""
         for player in [player for player in state.players.values() if has_learnt(state, player)]:
             self._execute(RequestSnapshot(player.name, FINAL))
+
+
+def max_age_s(settings: RuntimeConfig, *, now: float) -> float:
+    """Oldest that the newest snapshot of a main agent may become. now: seconds of training so far."""
+    return max(settings.snapshot_seconds, MAX_AGE_FRACTION * now)
 
 
 def main_agents(state: LeagueState) -> list[PlayerState]:

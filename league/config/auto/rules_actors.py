@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from league.config.auto import rules_run
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
+from league.wording import number_text
 
 MAX_GAMES, MIN_GAMES = 1024, 4
 MAKING_SHARE = 0.02
@@ -46,9 +47,11 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if budget_s is not None:
         begin_s = costs.make_s + costs.reset_s
         begins = "making one takes" if costs.make_s >= costs.reset_s else "making and resetting one takes"
-        limits[f"{begins} {begin_s:.2g} s"] = MAKING_SHARE * budget_s / (ARENAS * max(begin_s, 1e-9))
+        limits[f"{begins} {number_text(begin_s, 2)} s"] = MAKING_SHARE * budget_s / (ARENAS * max(begin_s, 1e-9))
     if costs.make_mib > 0.0:
-        limits[f"one takes {costs.make_mib:.2g} MiB"] = MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
+        limits[f"one takes {number_text(costs.make_mib, 2)} MiB"] = (
+            MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
+        )
     turns = situation.least_decisions(MAX_GAMES) / max(game.acting, 1e-3)
     limits[f"each should play {EPISODES_EACH} games in the budget"] = turns / (
         EPISODES_EACH * max(game.turns.mean, 1.0)
@@ -101,11 +104,12 @@ def inference(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif rules_run.joins_cluster(situation, draft):
         reason = "an inference host serves one machine"
     elif costs.gpu_act_s is None:
-        reason = f"a decision takes {local_us:.2g} us on a core, and no GPU would save enough of that"
+        reason = f"a decision takes {number_text(local_us, 2)} us on a core, and no GPU would save enough of that"
     else:
         central_us = 1e6 * (costs.gpu_act_s * hosts + HAND_OVER_S / rows)
         found = "central" if local_us > CENTRAL_GAIN * central_us else "local"
-        reason = f"a decision takes {local_us:.2g} us on a core, and {central_us:.2g} us at an inference host"
+        central = number_text(central_us, 2)
+        reason = f"a decision takes {number_text(local_us, 2)} us on a core, and {central} us at an inference host"
     yield AutoValue("actors.inference", found, reason)
 
 
@@ -115,7 +119,7 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     hosts = 1 if in_process else draft.whole("runtime.actor_hosts") + draft.whole("runtime.learner_hosts")
     free = situation.cores - hosts + (1 if in_process else 0)
     step_s = draft.whole("actors.num_envs") * situation.costs.game_s
-    found, reason = 0, f"a step of all games takes {step_s:.2g} s, less than {WORTH_HANDING_S:g} s"
+    found, reason = 0, f"a step of all games takes {number_text(step_s, 2)} s, less than {WORTH_HANDING_S:g} s"
     if situation.is_exact:
         reason = "the run repeats exactly"
     elif situation.budget.core_seconds is not None:
@@ -123,7 +127,10 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif free < 2:
         reason = "the hosts use every core"
     elif step_s >= WORTH_HANDING_S:
-        found, reason = min(free, draft.whole("actors.num_envs")), f"a step of all games takes {step_s:.2g} s"
+        found, reason = (
+            min(free, draft.whole("actors.num_envs")),
+            f"a step of all games takes {number_text(step_s, 2)} s",
+        )
     yield AutoValue("env.workers", found, reason)
 
 

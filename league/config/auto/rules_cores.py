@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from league.config.auto import rules_run
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation
-from league.wording import counted
+from league.wording import counted, number_text
 
 PART_CALLS = 6.0
 """Fixed costs of an update that the decisions of each thread must be worth, as estimated. In two parts an update of
@@ -94,14 +94,14 @@ def object_store(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     hosts, weights_mib = draft.whole(ACTOR_HOSTS), situation.network.weights_mib
     wanted = 2.0 * draft.num_players() * (hosts + WRITTEN_AND_SENT) * weights_mib
     limits = {
-        f"{counted(hosts, 'actor host')} may each hold other weights, of {weights_mib:.2g} MiB": wanted,
+        f"{counted(hosts, 'actor host')} may each hold other weights, of {number_text(weights_mib, 2)} MiB": wanted,
         f"at most {STORE_SHARE:.0%} of this machine's memory": STORE_SHARE * situation.memory_mib,
     }
     reason, least = min(limits.items(), key=lambda item: item[1])
     if least > STORE_MIB:
         yield AutoValue(STORE, math.ceil(least), reason)
     else:
-        yield AutoValue(STORE, STORE_MIB, f"the weights take {weights_mib:.2g} MiB")
+        yield AutoValue(STORE, STORE_MIB, f"the weights take {number_text(weights_mib, 2)} MiB")
 
 
 def _costs(situation: Situation, draft: Draft) -> tuple[float, float]:

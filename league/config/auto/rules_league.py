@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from league.config.auto.draft import AutoValue, Draft, count_of
 from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
+from league.wording import number_text
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
@@ -32,7 +33,7 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     decisions = _decisions(situation, draft)
     core_seconds = situation.core_seconds
     short = "" if core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS else f"{core_seconds:g} core-seconds"
-    short = f"{decisions:.2g} decisions" if decisions < EXPLOITER_DECISIONS else short
+    short = f"{number_text(decisions, 2)} decisions" if decisions < EXPLOITER_DECISIONS else short
     mixed = situation.is_mixed
     if not situation.game.is_competitive:
         yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
@@ -42,7 +43,9 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("league.players", [main], f"{short} are too few for an exploiter to learn")
     else:
         players = [{**main, "step_weight": MAIN_WEIGHT}, {"role": "main_exploiter", "step_weight": 1.0}]
-        yield AutoValue("league.players", players, f"{decisions:.2g} decisions leave a tenth for an exploiter")
+        yield AutoValue(
+            "league.players", players, f"{number_text(decisions, 2)} decisions leave a tenth for an exploiter"
+        )
 
 
 def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

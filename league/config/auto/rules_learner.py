@@ -9,6 +9,7 @@ from league.agents.learner.config import DEFAULT_ALGORITHM
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
 from league.envs.facts.game_facts import GameFacts
+from league.wording import number_text
 
 REUSE_RATIO = 3.0
 """Cost of a decision over the cost of learning from it, from which rows are seen more than once."""
@@ -52,7 +53,11 @@ def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A clip around a target network where play is mixed; epochs where games are slow or there is no opponent."""
     ratio = situation.step_s(draft.whole("actors.num_envs")) / situation.network.learn_s
     slow = ratio >= REUSE_RATIO and not situation.is_exact
-    cost = "the game is taken to be fast" if situation.is_exact else f"a decision costs {ratio:.2g} times its learning"
+    cost = (
+        "the game is taken to be fast"
+        if situation.is_exact
+        else f"a decision costs {number_text(ratio, 2)} times its learning"
+    )
     if _is_mixed(situation):
         kinds, why = ("appo", "ppo", DEFAULT_ALGORITHM), "a clip around a target network keeps play mixed"
         epochs = power_of_two(ratio, low=2, high=MAX_EPOCHS) if slow else 2
@@ -87,7 +92,7 @@ def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     while size > SMALLEST_BATCH and updates(size) < FEW_UPDATES:
         size //= 2
     rows = max(size // draft.whole("learner.unroll_length"), 1)
-    reason = f"{size:,} decisions an update, at least {updates(size):.1g} updates in the budget"
+    reason = f"{size:,} decisions an update, at least {number_text(updates(size), 1)} updates in the budget"
     yield AutoValue("learner.batch_rows", rows, reason)
 
 
@@ -145,7 +150,7 @@ def value_start(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     deviation = math.sqrt(square + math.fsum((one - mean) ** 2 for one in means) / max(len(means), 1))
     if abs(mean) > FAR_FROM_ZERO * deviation > 0.0:
         moments = [float(f"{mean:.4g}"), float(f"{deviation:.2g}")]
-        yield AutoValue("network.value_moments", moments, f"random play returned {mean:.4g} on average")
+        yield AutoValue("network.value_moments", moments, f"random play returned {number_text(mean, 4)} on average")
 
 
 def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -162,7 +167,10 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     else:
         decisions = situation.least_decisions(draft.whole("actors.num_envs"))
         start = max(min((decisions / MANY_DECISIONS) ** 0.45, 1.0) * 0.4, 0.05)
-        share, why = 0.25, f"at least {decisions:.2g} decisions: with less entropy, self-play repeats a few lines"
+        share, why = (
+            0.25,
+            f"at least {number_text(decisions, 2)} decisions: with less entropy, self-play repeats a few lines",
+        )
     if game.log_legal > 0.0 and game.is_competitive:
         factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
         start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"
@@ -187,7 +195,7 @@ def reward_scales(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("learner.reward_scales", [], why)
         return
     scales = [10.0 ** -math.ceil(math.log10(size) - 1e-6) if size > 0.0 else 1.0 for size in sizes]
-    found = ", ".join(f"{size:.2g}" for size in sizes)
+    found = ", ".join(number_text(size, 2) for size in sizes)
     yield AutoValue("learner.reward_scales", scales, f"random play returned up to {found}")
 
 
@@ -223,13 +231,16 @@ def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         deviation = min((one for one in deviations if one > 0.0), default=0.0)
         if game.spec.actions.kind == "box":  # each of many forces brings a small part of what the game pays
             deviation /= math.sqrt(max(game.decisions.mean / LONG_GAME, 1.0))
-        floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {deviation:.3g}"
+        floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {number_text(deviation)}"
     else:
         length = max(game.decisions.mean, 1.0)
         means = [scale * abs(one.mean) for scale, one in zip(scales, game.returns, strict=True)]
         reward = max(means, default=0.0) / length
         horizon = min(length, 1.0 / max(1.0 - draft.number("learner.gamma"), 1e-6))
-        floor, why = REWARD_SHARE * reward * horizon, f"{reward:.2g} a decision over {horizon:.0f} decisions"
+        floor, why = (
+            REWARD_SHARE * reward * horizon,
+            f"{number_text(reward, 2)} a decision over {horizon:.0f} decisions",
+        )
     yield AutoValue("learner.advantage_floor", float(f"{floor:.3g}"), why)
 
 

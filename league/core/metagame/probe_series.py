@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
+from league.wording import number_text
 
 _NO_KEY = re.compile(r"[^A-Za-z0-9_.:-]+")
 
@@ -88,5 +89,5 @@ def newest_text(state: LeagueState) -> str:
     """The newest value of each yardstick in a line; empty before the first."""
     parts = []
     for one in series_of(state).values():
-        parts.append(f"{one.yardstick} {one.points[-1].value:.3g} ({one.points[-1].snapshot})")
+        parts.append(f"{one.yardstick} {number_text(one.points[-1].value)} ({one.points[-1].snapshot})")
     return ", ".join(parts)

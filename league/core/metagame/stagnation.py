@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from league.core.metagame.probe_series import Point, Series
 from league.core.metagame.ratings import ELO_PER_LOGIT, RatingRow
+from league.wording import p_text
 
 WINDOW = 24
 """Newest snapshots that are compared."""
@@ -71,7 +72,7 @@ class Stagnation:
         parts += [f"{name} fell by {fall:.0%}" for name, fall in self.falls.items()]
         return (
             f"ratings rose by {self.rise:.0f} Elo over the newest {self.snapshots} probed snapshots, while "
-            f"{' and '.join(parts)} (p {self.p_value:.2g})"
+            f"{' and '.join(parts)} ({p_text(self.p_value)})"
         )
 
 

@@ -43,6 +43,7 @@ from league.policies.package import (
 from league.policies.select import Selection
 from league.policies.stored_game import game_record
 from league.policies.trust import mark, names_of_manifest, trust_folder
+from league.stages import begin_stage
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage, temporary_path
 from league.version import __version__
@@ -120,8 +121,11 @@ def export_policy(
         raise LeagueError(f"{target} is there already: choose another folder, or remove it first.")
     if trust:
         trust_folder(source)
+    begin_stage(f"loading {player} of {source}")
     chosen = choose_export(source, player)
     policies = _policies(chosen)
+    if games:
+        begin_stage(f"playing against {', '.join(bots)} for the card", seconds=limit_s)
     played = _games(source, chosen, games=games, bots=bots, seed=seed, limit_s=limit_s, progress=progress)
     strength = strength_of(
         chosen.run.state,
@@ -132,6 +136,7 @@ def export_policy(
         played=played,
         is_competitive=chosen.run.spec.num_teams > 1,
     )
+    begin_stage(f"writing {target}")
     files = {name: copy.weights for name, copy in zip(weight_files(len(policies)), chosen.copies, strict=True)}
     made = _graphs(chosen, policies, graphs)
     files |= {graph.file: payload for graph, payload in made}

@@ -16,6 +16,7 @@ import numpy as np
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow
 from league.judge.matches.report import EvalReport, PlayerRow
+from league.wording import number_text
 
 GAP = "  "
 MEAN = "mean"
@@ -64,7 +65,12 @@ def _margins(report: EvalReport, heads: Sequence[str]) -> list[str]:
     return [
         "",
         *_by_opponent(
-            report, margins, heads, _three_digits, mean_text=lambda mean: f"{mean:.3g}", corner="margin against"
+            report,
+            margins,
+            heads,
+            _three_digits,
+            mean_text=number_text,
+            corner="margin against",
         ),
     ]
 
@@ -76,7 +82,12 @@ def _team_returns(report: EvalReport) -> list[str]:
     rows = []
     for row in report.pairs:
         own, others = row.returns_by_team, row.away_returns_by_team
-        rows.append([f"{row.home} v {row.away}", *(f"{a:.3g} v {b:.3g}" for a, b in zip(own, others, strict=True))])
+        rows.append(
+            [
+                f"{row.home} v {row.away}",
+                *(f"{number_text(a)} v {number_text(b)}" for a, b in zip(own, others, strict=True)),
+            ]
+        )
     return ["", *_aligned(["mean return as", *report.team_names], rows)]
 
 
@@ -194,11 +205,11 @@ def _interval(score: Interval) -> str:
 
 
 def _four_digits(mean: Interval) -> str:
-    return f"{mean.value:.4g} [{mean.low:.4g}, {mean.high:.4g}]"
+    return f"{number_text(mean.value, 4)} [{number_text(mean.low, 4)}, {number_text(mean.high, 4)}]"
 
 
 def _three_digits(mean: Interval) -> str:
-    return f"{mean.value:.3g} [{mean.low:.3g}, {mean.high:.3g}]"
+    return f"{number_text(mean.value)} [{number_text(mean.low)}, {number_text(mean.high)}]"
 
 
 def _half_width(score: Interval) -> str:

@@ -16,6 +16,7 @@ from league.judge.contenders.bots import SEARCH, bot_policy, simulations_of
 from league.judge.matches.match import OutOfTime, play_match
 from league.judge.matches.match_result import MatchResult, merged
 from league.judge.recording.recording import Recording
+from league.wording import number_text
 
 GROWTH = 4
 """Games of a round over those of the round before."""
@@ -164,8 +165,8 @@ def affordable(
             kept.append(bot)
         else:
             notes.append(
-                f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.2g} s, "
-                f"and it has {allowed_s:.2g} s"
+                f"{bot} is left out: {MIN_GAMES} games against each would take it about {number_text(seconds, 2)} s, "
+                f"and it has {number_text(allowed_s, 2)} s"
             )
     return tuple(kept), tuple(notes)
 

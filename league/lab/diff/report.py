@@ -11,6 +11,7 @@ from league.json_report import JsonReport
 from league.lab.diff.runs import COSTS, ComparedRun, SettingDifference, mixed_settings, open_side, setting_differences
 from league.lab.diff.seeds import Difference, difference
 from league.lab.diff.strengths import Progress, Strengths, play_runs
+from league.wording import number_text, p_text
 
 ONE_RUN_EACH = (
     "With one run on each side, seeds alone may explain any of this: no spread between seeds is known. Give several "
@@ -78,8 +79,8 @@ class DiffReport(JsonReport):
 def _quantity_line(quantity: Quantity) -> str:
     left, right = (sum(values) / len(values) for values in (quantity.left, quantity.right))
     found = quantity.difference
-    interval = "" if found.low is None or found.high is None else f"[{found.low:+.4g}, {found.high:+.4g}]"
-    p_value = "" if found.p_value is None else f"  p {found.p_value:.3g}"
+    interval = "" if found.low is None or found.high is None else f"{_interval(found.low, found.high)}"
+    p_value = "" if found.p_value is None else f"  {p_text(found.p_value)}"
     name = f"{quantity.name} ({quantity.unit})" if quantity.unit else quantity.name
     return f"{name:<18} {left:>12.5g} {right:>12.5g} {found.value:>+12.5g}  {interval}{p_value}".rstrip()
 
@@ -150,17 +151,27 @@ def _quantity(
 def _verdict(strength: Quantity, strengths: Strengths, paths: Sequence[tuple[str, ...]]) -> str:
     found, unit = strength.difference, strength.unit
     stronger = "right" if found.value > 0.0 else "left"
-    amount = f"The {stronger} side is {abs(found.value):.4g} {unit} stronger" if found.value else "Both are as strong"
+    amount = (
+        f"The {stronger} side is {number_text(abs(found.value), 4)} {unit} stronger"
+        if found.value
+        else "Both are as strong"
+    )
     if found.method == "none":
         error = strengths.errors[paths[1][0]]
         games = f"{amount} ({found.value:+.0f} ± {error:.0f} by its games alone)" if unit == "Elo" else amount
         return f"{games}. {ONE_RUN_EACH}"
     assert found.low is not None and found.high is not None
-    interval = f"{amount}, with a 95 % interval of [{found.low:+.4g}, {found.high:+.4g}] over seeds"
+    interval = f"{amount}, with a 95 % interval of {_interval(found.low, found.high)} over seeds"
     says = "that is more than seeds explain" if found.is_more_than_seeds else "seeds explain as much"
     few = ""
     if found.p_value is not None and found.least_p_value is not None:
-        few = f" A permutation of the runs gives p {found.p_value:.3g}"
-        few += f"; so few can give no less than {found.least_p_value:.3g}." if found.least_p_value > 0.05 else "."
+        few = f" A permutation of the runs gives {p_text(found.p_value)}"
+        few += (
+            f"; so few can give no less than {number_text(found.least_p_value)}." if found.least_p_value > 0.05 else "."
+        )
     how = " The spread of the single run is taken from the other side." if found.method == "pooled" else ""
     return f"{interval}: {says}.{few}{how}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{number_text(low, 4, sign=True)}, {number_text(high, 4, sign=True)}]"

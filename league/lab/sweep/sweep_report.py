@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from league.json_report import JsonReport
 from league.lab.sweep.study import TrialRow
+from league.wording import number_text
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,5 @@ def _best_first(row: TrialRow) -> tuple[bool, int, float]:
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{number_text(value, 4)}"
     return "-" if value is None else str(value)

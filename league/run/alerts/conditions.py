@@ -14,6 +14,7 @@ from league.core.metagame.stagnation import find_stagnation
 from league.core.state.state import LeagueState, PlayerState
 from league.hosts.protocol import LearnerProgress
 from league.run.alerts.condition import AlertInputs
+from league.wording import number_text
 
 TRAINING = "training"
 
@@ -100,7 +101,7 @@ class NotLearning:
             return
         highest = self._highest[name] = max(self._highest.get(name, 0.0), update.entropy)
         if update.entropy < self._options.entropy_fraction * highest:
-            yield f"its entropy is {update.entropy:.3g} nats, of {highest:.3g} once"
+            yield f"its entropy is {number_text(update.entropy)} nats, of {number_text(highest)} once"
         stale = update.stale_steps / (update.steps + update.stale_steps)
         if stale >= self._options.stale_fraction:
             yield f"{stale:.0%} of its decisions are too old (policy lag {update.lag_mean:.0f} updates)"

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from league.errors import LeagueError
 from league.http.token_file import remove_tokens
-from league.run.monitor.console import duration
 from league.stages import begin_stage
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, is_alive, is_of_this_host
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision
-from league.wording import last_line
+from league.wording import clock_text, last_line
 
 LOOK_EVERY_S = 0.1
 LAST_LINES_BYTES = 16 << 10
@@ -212,7 +211,7 @@ def rows_text(rows: Sequence[RunRow]) -> str:
         return "no run is up; `league ps --all` lists those that have ended"
     lines = [f"{'run':<40} {'phase':<11} {'pid':>8} {'up for':>8} {'steps':>14} {'steps/s':>9} {'budget':>7} restarts"]
     for row in rows:
-        up_for = duration(row.uptime_s) if row.live else "-"
+        up_for = clock_text(row.uptime_s) if row.live else "-"
         spent = "-" if row.budget_spent is None else f"{row.budget_spent:.0%}"
         lines.append(
             f"{_short(row.run):<40} {row.phase:<11} {row.pid or '-':>8} {up_for:>8} {row.env_steps:>14,} "

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from league.config.run_config import RuntimeConfig
 from league.hosts.protocol import LearnerProgress, Runtime
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.background_ratings import BackgroundRatings, in_thread
@@ -38,7 +39,7 @@ class Observer:
       heartbeat: also written by the caller, at the start and at the end.
       watches: look at the league each turn, and may pause it.
       console: live table or plain lines.
-      sink: metrics.
+      sink: metrics. runtime_config: its settings as they are now.
       monotonic: seconds that never go back.
     """
 
@@ -52,6 +53,7 @@ class Observer:
         watches: Watches,
         console: RunConsole,
         sink: MetricSink,
+        runtime_config: Callable[[], RuntimeConfig] = RuntimeConfig,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._run = run
@@ -61,6 +63,7 @@ class Observer:
         self._watches = watches
         self._console = console
         self._sink = sink
+        self._runtime_config = runtime_config
         self._monotonic = monotonic
         self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0}
         self._speed: deque[tuple[float, int]] = deque()
@@ -107,6 +110,7 @@ class Observer:
             budget_fraction=seen.budget_fraction,
             steps_per_s=self._steps_per_s(),
             workers=len(self._runtime.workers()),
+            runtime=self._runtime_config(),
             ratings=self._ratings.rows,
             updates={player: _numbers(progress) for player, progress in seen.progress.items()},
         )

@@ -5,20 +5,25 @@ The daemon shows its own; `league top` makes the same of a run folder.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from league.config.run_config import RuntimeConfig
 from league.core.directives import view_of
 from league.core.gates.gates import beaten_at
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.component_choice import kind_of
 from league.run.budget import Spent
 from league.run.monitor.view import GateView, PayoffView, PlayerView, RunView
+from league.run.snapshot_requests import main_agents, max_age_s
 
 MAX_COLUMNS = 8
+"""Opponents in the table of win rates."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,14 @@ def run_view(
     budget_fraction: float | None,
     steps_per_s: float,
     workers: int,
+    runtime: RuntimeConfig,
     ratings: Mapping[str, RatingRow],
     updates: Mapping[str, UpdateNumbers | None],
 ) -> RunView:
     """The view of a league.
 
     Args:
+      runtime: when snapshots are taken whatever the gates say.
       ratings: of snapshots, by name. updates: of players, by name.
       the others: as in `RunView`.
     """
@@ -59,7 +66,10 @@ def run_view(
         snapshots=len(state.snapshots),
         workers=workers,
         players=tuple(
-            _player_view(state, player, newest_rating(player, ratings), updates.get(player.name))
+            replace(
+                _player_view(state, player, newest_rating(player, ratings), updates.get(player.name)),
+                next_snapshot_s=_next_snapshot_s(state, player, runtime, spent, budget_fraction),
+            )
             for player in state.players.values()
         ),
         payoff=payoff_view(state),
@@ -90,6 +100,27 @@ def _player_view(
     )
 
 
+def _next_snapshot_s(
+    state: LeagueState, player: PlayerState, runtime: RuntimeConfig, spent: Spent, budget_fraction: float | None
+) -> float | None:
+    """Seconds until a player's next snapshot at the latest, at the pace so far; None where there is no pace."""
+    if player.paused or player.retired or spent.seconds <= 0.0:
+        return None
+    limits = []
+    gate = state.config_of(player.name).gate
+    if player.trained_steps and ":" not in kind_of(gate.test):  # nobody knows when one of the user's own gives up
+        left = max(gate.timeout_steps - (player.trained_steps - player.gate_steps), 0)
+        limits.append(left * spent.seconds / player.trained_steps)
+    if any(player is main for main in main_agents(state)):
+        if runtime.kind != "inprocess":  # there no clock decides
+            limits.append(max_age_s(runtime, now=spent.seconds))
+        if budget_fraction and runtime.snapshots_per_budget:
+            part = math.floor(budget_fraction * runtime.snapshots_per_budget) + 1
+            share = part / runtime.snapshots_per_budget - budget_fraction
+            limits.append(share * spent.seconds / budget_fraction)
+    return min(limits, default=None)
+
+
 def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
     """Mean of the posterior win rates over the opponents that the player has met; None before the first game."""
     posterior = state.posterior(player.policy)
@@ -114,15 +145,14 @@ def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
 
 
 def payoff_view(state: LeagueState) -> PayoffView | None:
-    """Every player's win rates against the players and the newest snapshots; None before the first game."""
+    """Every player's win rates against those that the players met most; None before the first game."""
     if not len(state.payoff):
         return None
-    population = state.population
-    newest = list(state.snapshots)[-(MAX_COLUMNS - min(len(state.players), MAX_COLUMNS // 2)) :]
-    columns = (*list(state.players)[: MAX_COLUMNS // 2], *newest)
-    rows = []
-    for player in state.players.values():
-        posterior = state.posterior(player.policy)
-        places = [population.index[name] for name in columns]
-        rows.append(tuple(float(posterior.mean[p]) if posterior.games[p] > 0 else None for p in places))
-    return PayoffView(rows=tuple(state.players), columns=columns, win_rates=tuple(rows))
+    posteriors = [state.posterior(player.policy) for player in state.players.values()]
+    games = np.sum([posterior.games for posterior in posteriors], axis=0)
+    names = list(state.population.index)
+    places = [place for place in np.argsort(-games, kind="stable").tolist()[:MAX_COLUMNS] if games[place] > 0]
+    rows = tuple(
+        tuple(float(known.mean[place]) if known.games[place] > 0 else None for place in places) for known in posteriors
+    )
+    return PayoffView(rows=tuple(state.players), columns=tuple(names[place] for place in places), win_rates=rows)

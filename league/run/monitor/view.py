@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MIN_FRACTION = 0.005
+"""Of the budget, from which on its pace is known."""
+LEARNING = ("training", "running")
+"""Phases in which the budget is being spent: of the daemon and of its heartbeat."""
+
 
 @dataclass(frozen=True)
 class GateView:
@@ -34,7 +39,8 @@ class PlayerView:
       rating, rating_low, rating_high: Elo of its newest rated snapshot with its interval; None before the first game.
       win_rate: mean over its opponents, None before the first game.
       loss: policy + value loss; entropy: nats; policy_lag: updates, mean; None before the first update.
-      gate: None where the player has none.
+      gate: None where the player has none. next_snapshot_s: seconds until the next snapshot at the latest, whatever
+        its gate says; None where nothing tells.
       mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
         empty before the first, `score` also where it has met no other policy.
     """
@@ -56,6 +62,7 @@ class PlayerView:
     seat_returns: tuple[float, ...] = ()
     episode_length: float | None = None
     score: float | None = None
+    next_snapshot_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class PayoffView:
     """Win rates of some players against some members.
 
     Fields:
-      rows: [R] players. columns: [C] players or snapshots.
+      rows: [R] players. columns: [C] players or snapshots, those with most games first.
       win_rates: [R][C] posterior mean of the row's win rate, draws 1/2; None where they have not met.
     """
 
@@ -77,7 +84,7 @@ class RunView:
     """One run.
 
     Fields:
-      run: path of its folder. phase: "starting", "running", "draining", "stopped".
+      run: path of its folder. phase: "starting", "training", "rating", "draining", "stopped", or as of a heartbeat.
       elapsed_s: time of training. budget_fraction: fraction of the budget that is spent, None without one.
       games, env_steps: totals. steps_per_s: recent. snapshots: how many. workers: live hosts.
       players: in the order in which they joined.
@@ -97,3 +104,11 @@ class RunView:
     players: tuple[PlayerView, ...] = ()
     payoff: PayoffView | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the budget is spent at the pace so far; None without a budget, and before there is a pace."""
+        spent = self.budget_fraction
+        if spent is None or spent < MIN_FRACTION or spent >= 1.0 or self.phase not in LEARNING:
+            return None
+        return self.elapsed_s * (1.0 - spent) / spent

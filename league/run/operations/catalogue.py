@@ -24,6 +24,7 @@ from league.run.operations.plans import (
     plan_snapshots,
     plan_undo,
 )
+from league.wording import number_text
 
 Kind = Literal["text", "number", "integer", "json"]
 Value = object
@@ -83,7 +84,9 @@ def _extend(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
         raise OperationRefused(f"budget.{limit} is no limit of this run; set budget.{limit} to make it one")
     total = present + amount
     if total < 0:
-        raise OperationRefused(f"budget.{limit} is {present:g}; {-amount:g} cannot be cut from it")
+        raise OperationRefused(
+            f"budget.{limit} is {number_text(present, 9)}; {number_text(-amount, 9)} cannot be cut from it"
+        )
     return plan_set(inputs, [(f"budget.{limit}", int(total) if limit == "env_steps" else float(total))])
 
 

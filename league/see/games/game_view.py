@@ -12,6 +12,7 @@ from league.envs.rendering.renderer import seat_name
 from league.judge.recording.replay import Replay, SeatHolder
 from league.see.games.follower import SeatMove
 from league.see.games.playback import Frame, frames_of
+from league.wording import number_text
 
 
 class FrameView(msgspec.Struct, frozen=True):
@@ -82,7 +83,7 @@ def outcome_text(replay: Replay, game: int, names: Sequence[str]) -> str:
     if outcome.aborted:
         return "The game was given up."
     returns = ", ".join(
-        f"{name} ({holder.name}) {value + 0.0:+.3g}"
+        f"{name} ({holder.name}) {number_text(value, sign=True)}"
         for name, holder, value in zip(names, replay.seats, outcome.returns, strict=True)
     )
     steps = outcome.steps - outcome.start

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from league.envs.rendering.renderer import Scene
 from league.judge.recording.replay import SeatHolder
 from league.see.games.follower import SeatMove
+from league.wording import number_text
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class SessionView:
             return ""
         own = self.returns[self.seat]
         best_other = max((value for place, value in enumerate(self.returns) if place != self.seat), default=None)
-        said = f"You return {own + 0.0:+.3g}"
+        said = f"You return {number_text(own, sign=True)}"
         if best_other is None:
             return f"{said}."
         verdict = "you win" if own > best_other else "you lose" if own < best_other else "a draw"

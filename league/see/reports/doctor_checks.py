@@ -18,6 +18,7 @@ from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState
 from league.envs.component_choice import given_options
 from league.see.reports.doctor_history import Finding, History
+from league.wording import number_text
 
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
@@ -44,7 +45,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
                 "starved pairs",
                 f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to judge.",
                 f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
-                f"raise payoff.half_life_steps (now {state.payoff.half_life_steps:g}) or "
+                f"raise payoff.half_life_steps (now {number_text(state.payoff.half_life_steps, 6)}) or "
                 f"opponents_per_lease, or lower gate.test.min_games",
             )
 
@@ -79,7 +80,8 @@ def _as_margin(state: LeagueState, win_rate: float) -> str:
         return ""
     scale = state.scoring.return_scale
     margin = (2.0 * win_rate - 1.0) * scale
-    return f" ({win_rate:g} is a mean margin of {margin:g}) or payoff.return_scale (now {scale:g})"
+    now = f"(now {number_text(scale, 6)})"
+    return f" ({win_rate:g} is a mean margin of {number_text(margin)}) or payoff.return_scale {now}"
 
 
 def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
@@ -144,8 +146,8 @@ def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
         yield Finding(
             "opponents who earn the same",
             "Seats that play against each other earned the same in every game.",
-            f"{seats}, counted from 0, in {games:,} games, by {earnings.low[groups[0][0]]:g} to "
-            f"{earnings.high[groups[0][0]]:g} on average of a lease",
+            f"{seats}, counted from 0, in {games:,} games, by {number_text(earnings.low[groups[0][0]], 6)} to "
+            f"{number_text(earnings.high[groups[0][0]], 6)} on average of a lease",
             "start a new run in which they are a team: env.teams, by the names that `league check-env` shows",
         )
 

@@ -16,6 +16,7 @@ from league.errors import ConfigError, LeagueError
 from league.json_report import JsonReport
 from league.processes.task_thread import watched
 from league.see.reports.env_play import Measures, measure
+from league.stages import begin_stage
 
 CALL_DEADLINE_S = 120.0
 """For one call of the env, as in a run where nothing else is configured."""
@@ -89,8 +90,10 @@ def check_environment(
     measures: list[Measures] = []
 
     def check() -> None:
+        begin_stage(f"trying {env_id} against the contract")
         findings.extend(check_env(config, steps=steps, limit_s=LIMIT_S))
         if seconds > 0 and not any(found.kind == "fault" for found in findings):
+            begin_stage("measuring its speed and its games", seconds=seconds)
             measures.append(measure(config, seconds=seconds))
 
     watched(

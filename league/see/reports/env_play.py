@@ -19,6 +19,7 @@ from league.envs.facts.clocks import CLOCKS, Clock, Clocks
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from league.envs.registry import make
 from league.judge.matches.match_result import Z_95
+from league.wording import number_text
 
 BATCHES = (1, 4, 16, 64, 256)
 """Numbers of games whose speed is measured, as far as time allows."""
@@ -90,9 +91,11 @@ class Measures:
                 f"episode lengths: {low:,.0f} to {high:,.0f} turns, {mean:,.1f} on average of the {self.episodes:,} "
                 "episodes in which the speed was measured"
             )
-            yield f"observed returns: {self.returns[0]:g} to {self.returns[1]:g}"
+            yield f"observed returns: {number_text(self.returns[0], 6)} to {number_text(self.returns[1], 6)}"
             yield f"returns by seat: {', '.join(_seat_text(seat) for seat in self.seats)}{self._bias()}"
-        ranges = (f"{name} {low:g} to {high:g}" for name, (low, high) in self.observations.items())
+        ranges = (
+            f"{name} {number_text(low, 6)} to {number_text(high, 6)}" for name, (low, high) in self.observations.items()
+        )
         yield f"observed ranges: {', '.join(ranges)}"
 
     def _bias(self) -> str:
@@ -213,4 +216,5 @@ def _summary(seen: _Seen, speeds: tuple[Speed, ...], bare: float | None) -> Meas
 
 
 def _seat_text(seat: SeatReturn) -> str:
-    return f"{seat.seat} {seat.mean:+.3g} ({seat.low:+.3g} to {seat.high:+.3g})"
+    mean, low, high = (number_text(value, sign=True) for value in (seat.mean, seat.low, seat.high))
+    return f"{seat.seat} {mean} ({low} to {high})"

@@ -13,7 +13,7 @@ from league.core.state.events import EVENTS, Event
 from league.errors import LeagueError, nearest
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
-from league.wording import counted
+from league.wording import counted, number_text
 
 MAX_OPPONENTS, MAX_OPPONENTS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
@@ -142,5 +142,5 @@ def _opponent_mix(opponent_mix: tuple[OpponentGames, ...], *, most: int = MAX_OP
 
 
 def _change(name: str, before: float | None, after: float | None) -> str:
-    old, new = ("none" if value is None else f"{value:.3g}" for value in (before, after))
+    old, new = ("none" if value is None else number_text(value) for value in (before, after))
     return f"{name} {old} to {new}"

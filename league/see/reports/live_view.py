@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from league.config.loading import parse_config
 from league.core.metagame.ratings import league_ratings
 from league.core.state.state import LeagueState
 from league.run.budget import Spent
@@ -54,6 +55,7 @@ def read_view(folder: RunFolder) -> RunView:
         budget_fraction=None if status is None else status.budget_spent,
         steps_per_s=0.0 if status is None else status.steps_per_s,
         workers=0 if status is None else len(status.workers),
+        runtime=parse_config(folder.read_config(), source=str(folder.path)).runtime,
         ratings={row.policy: row for row in league_ratings(state)},
         updates=_last_updates(folder, state),
     )

@@ -30,6 +30,7 @@ from league.run.monitor.view import GateView
 from league.see.page.runs.journal_fold import NotableEvent
 from league.see.page.runs.metric_history import Series
 from league.see.page.runs.opened_run import OpenedRun
+from league.wording import number_text
 
 CHARTS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("Loss", (names.LOSS_POLICY, names.LOSS_VALUE)),
@@ -256,7 +257,7 @@ def _changes(events: list[NotableEvent], player: str) -> Iterator[Change]:
         elif isinstance(event, PlayerReset):
             text = f"starts again from {event.source}"
         elif isinstance(event, PlayerTransplanted):
-            values = ", ".join(f"{item.name} {item.value:.4g}" for item in event.hyperparameters)
+            values = ", ".join(f"{item.name} {number_text(item.value, 4)}" for item in event.hyperparameters)
             text = f"continues from {event.donor}" + (f" with {values}" if values else "")
         elif isinstance(event, SettingsChanged):
             own = [change for change in event.changes if change.key.startswith(f"players.{player}.")]

@@ -12,7 +12,7 @@ from league.see.reports.figures.payoff_matrix import PayoffMatrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime
 from league.see.reports.figures.report import Report, RunFigures
 from league.see.reports.figures.yardsticks import Yardsticks
-from league.wording import counted
+from league.wording import counted, number_text
 
 MAX_ROWS = 30
 """Rows of a table; the whole of it is in the JSON and CSV."""
@@ -83,7 +83,11 @@ def _yardsticks(found: Yardsticks) -> Iterator[str]:
 def _probes(found: Yardsticks) -> Iterator[tuple[str, ...]]:
     for curve in found.probes:
         first, last = curve.points[0], curve.points[-1]
-        values = (f"{first.value:.3g}", f"{last.value:.3g}", f"{last.low:.3g} to {last.high:.3g}")
+        values = (
+            number_text(first.value),
+            number_text(last.value),
+            f"{number_text(last.low)} to {number_text(last.high)}",
+        )
         yield curve.probe, f"{curve.yardstick} ({curve.scale})", last.snapshot, *values
 
 
@@ -134,7 +138,7 @@ def _players(run: RunFigures) -> Iterator[str]:
     yield from ("## Players", "", "Newest values of those that have trained most.", "")
     rows = []
     for found in run.player_curves:
-        newest = {curve.metric: f"{curve.values[-1]:.4g}" for curve in found.curves}
+        newest = {curve.metric: number_text(curve.values[-1], 4) for curve in found.curves}
         rows.append((found.player, *(newest.get(metric.of(found.player), "") for metric in metrics)))
     heads = ("player", "return", "score", "episode length", "entropy", "lag")
     yield from _table(heads, rows, numbers=len(metrics))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
-from league.wording import noun_for
+from league.wording import noun_for, number_text
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class PlayerStatus:
             yield f"    lately {', '.join(self._last_games(self.mean_return))}"
 
     def _last_games(self, mean_return: float) -> Iterator[str]:
-        seats = [f"seat {seat} {mean:z.4g}" for seat, mean in enumerate(self.seat_returns)]
-        yield f"return {mean_return:z.4g}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")
+        seats = [f"seat {seat} {number_text(mean, 4)}" for seat, mean in enumerate(self.seat_returns)]
+        yield f"return {number_text(mean_return, 4)}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")
         yield f"{self.episode_length:.1f} decisions an episode"
         if self.score is not None:
             yield f"score {self.score:.2f}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from league.run.monitor.console import RunConsole, count, duration, gate_text, plain_line, run_table
+from league.run.monitor.console import RunConsole, plain_line
+from league.run.monitor.run_table import next_snapshot_text, run_table
 from league.run.monitor.view import GateView, PayoffView, PlayerView, RunView
 from tests.league.run.monitor.terminals import Clock, Terminal
 
@@ -33,8 +35,8 @@ class Broken(io.StringIO):
         raise BrokenPipeError
 
 
-def drawn(view: RunView) -> str:
-    console = Console(file=io.StringIO(), width=140)
+def drawn(view: RunView, *, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(run_table(view))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -45,7 +47,7 @@ def test_the_table_holds_every_number_that_a_user_is_promised() -> None:
     for shown in (
         "running",
         "0:01:23",
-        "46% of the budget",
+        "46% of the budget, 0:01:38 left",
         "12.3M steps",
         "151k steps/s",
         "12.3k games",
@@ -73,6 +75,8 @@ def test_returns_are_shown_by_seat_and_the_length_beside_them() -> None:
     assert "return 195" in plain_line(replace(VIEW, players=(pole,)))
     tiny = replace(pole, mean_return=-0.00025, seat_returns=(-0.00025,))
     assert "return -0.00025" in plain_line(replace(VIEW, players=(tiny,)))
+    nothing = replace(tiny, mean_return=1.964e-08)
+    assert "return 0.00 " in plain_line(replace(VIEW, players=(nothing,))) + " "
     assert "return 0.00 " in plain_line(replace(VIEW, players=(replace(tiny, mean_return=0.0),))) + " "
 
 
@@ -83,12 +87,39 @@ def test_a_run_without_players_or_games_is_drawn() -> None:
     assert "0 players" in plain_line(empty)
 
 
-def test_many_players_and_opponents_are_cut_with_the_newest_kept() -> None:
+def test_many_players_and_opponents_are_cut_and_those_with_most_games_kept() -> None:
     players = tuple(replace(MAIN, player=f"main-{number}") for number in range(30))
     columns = tuple(f"main-0-s{number}" for number in range(40))
     text = drawn(replace(VIEW, players=players, payoff=PayoffView(("main-0",), columns, ((0.5,) * 40,))))
     assert "... 18 more" in text
-    assert "main-0-s39" in text and "main-0-s31 " not in text
+    assert "main-0-s0 " in text and "main-0-s39" not in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_no_cell_of_the_table_is_cut_at_any_width(width: int) -> None:
+    """Columns go one by one, those that say most last; the head alone may take a second line."""
+    gate = GateView(steps=2_000, min_steps=1_000, timeout_steps=4_000, beaten=13, gate_opponents=27)
+    exploiter = replace(MAIN, player="main-exploiter-0", gate=gate, next_snapshot_s=200.0, mean_return=-0.31)
+    opponents = tuple(f"league-exploiter-0-s{number}" for number in range(8))
+    payoff = PayoffView(("main-exploiter-0",), opponents, ((0.5,) * 8,))
+    text = drawn(replace(VIEW, players=(MAIN, exploiter), payoff=payoff), width=width)
+    assert "\u2026" not in text and all(len(line) <= width for line in text.splitlines())
+    assert "main-exploiter-0 " in text and "+213 \u00b135" in text and "league-exploiter-0-s0" in text
+    assert ("beats 13/27, within 3.3 min" in text) == (width >= 80)
+    assert ("entropy" in text) == (width == 140)
+
+
+def test_a_phase_has_its_colour() -> None:
+    styles = {
+        phase: str(Console().render_lines(run_table(replace(VIEW, phase=phase)))[0][0].style)
+        for phase in ("training", "rating", "draining", "stopped")
+    }
+    assert styles == {
+        "training": "bold green",
+        "rating": "bold cyan",
+        "draining": "bold yellow",
+        "stopped": "bold yellow",
+    }
 
 
 def test_a_pipe_gets_one_plain_line_every_few_seconds_and_at_each_change_of_phase() -> None:
@@ -102,8 +133,8 @@ def test_a_pipe_gets_one_plain_line_every_few_seconds_and_at_each_change_of_phas
     lines = out.getvalue().splitlines()
     assert len(lines) == 2
     assert lines[0] == (
-        "0:01:23  46%  running  12.3M steps  151k/s  12.3k games  2 players  7 snapshots  best main-0 +213 Elo  "
-        "loss 0.123  lag 3.4"
+        "0:01:23  46%, 0:01:38 left  running  12.3M steps  151k/s  12.3k games  2 players  7 snapshots  "
+        "best main-0 +213 Elo  loss 0.123  lag 3.4"
     )
     assert "draining" in lines[-1] and "\x1b" not in out.getvalue()
 
@@ -132,15 +163,14 @@ def test_a_reader_who_leaves_does_not_stop_the_run() -> None:
     console.close()
 
 
-def test_the_gate_says_what_is_missing() -> None:
+def test_the_next_snapshot_has_its_gate_and_its_latest_time() -> None:
     gate = GateView(steps=500, min_steps=1000, timeout_steps=4000, beaten=3, gate_opponents=7)
-    assert gate_text(gate) == "50% of the least steps"
-    assert gate_text(replace(gate, steps=2000)) == "beats 3/7, 50% of the time-out"
+    assert next_snapshot_text(replace(MAIN, gate=gate)) == "-"
+    assert next_snapshot_text(replace(MAIN, gate=gate, next_snapshot_s=2.7)) == "within 3 s"
+    open_gate = replace(MAIN, gate=replace(gate, steps=2000), next_snapshot_s=200.0)
+    assert next_snapshot_text(open_gate) == "beats 3/7, within 3.3 min"
 
 
-def test_counts_keep_three_digits_over_unit_borders() -> None:
-    values = [0, 999, 999.4, 999.6, 1000, 12_345, 999_499, 999_999, 1_234_567, 999_000_000, 1e9, 5e12]
-    assert [count(value) for value in values] == [
-        "0", "999", "999", "1k", "1k", "12.3k", "999k", "1M", "1.23M", "999M", "1G", "5000G"
-    ]  # fmt: skip
-    assert (duration(0), duration(59.9), duration(3600 * 30 + 61)) == ("0:00:00", "0:00:59", "30:01:01")
+def test_no_time_is_left_where_none_is_spent() -> None:
+    for phase, fraction in (("stopped", 0.46), ("running", 0.001), ("running", 1.0), ("running", None)):
+        assert replace(VIEW, phase=phase, budget_fraction=fraction).left_s is None
