@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from league.cli.chaos import add_chaos
 from league.cli.command_line import run_command
@@ -50,6 +51,41 @@ for add in (
     add_reference,
 ):
     add(app)
+
+
+PANELS = {
+    "Train": ("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep"),
+    "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve"),
+    "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),
+    "Play and watch": ("play", "watch", "replay", "replays"),
+    "Measure strength": ("eval", "match", "tournament", "exploit", "pool"),
+    "Use policies elsewhere": ("export", "import", "serve-policy"),
+    "Change a live league": (
+        *("set", "extend", "pause", "unpause", "snapshot", "reset", "add", "retire", "freeze", "admit", "tag", "untag"),
+        *("pin", "unpin", "hosts", "undo"),
+    ),
+    "History, disk and support": ("fork", "rewind", "backup", "gc", "bundle", "chaos", "wandb"),
+}
+"""Heads of the help -> the commands under each, in order."""
+
+
+def _into_panels() -> None:
+    """Puts every command under its head; one that is under none would stand apart."""
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+    order = {name: place for place, name in enumerate(panel_of)}
+    for entry in (*app.registered_commands, *app.registered_groups):
+        entry.rich_help_panel = panel_of.get(_name_of(entry))
+    app.registered_commands.sort(key=lambda entry: order.get(_name_of(entry), len(order)))
+
+
+def _name_of(entry: CommandInfo | TyperInfo) -> str:
+    if entry.name:
+        return entry.name
+    assert isinstance(entry, CommandInfo) and entry.callback is not None
+    return entry.callback.__name__
+
+
+_into_panels()
 
 
 def main() -> NoReturn:

@@ -23,12 +23,21 @@ def add_reports(app: typer.Typer) -> None:
     app.command("bundle")(bundle)
 
 
-def status(run: RunArgument, as_json: Json = False) -> None:
-    """Show the state of a run, its daemon and its progress."""
+def status(
+    run: RunArgument,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Also the settings that were chosen for it, with the reasons.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the state of a run on one screen: its daemon, its progress and its players."""
     from league.see.reports.status.report import read_status
 
     report = read_status(run)
-    typer.echo(report.to_json() if as_json else f"{report.text()}\n{report.settings_text()}".rstrip())
+    if as_json:
+        typer.echo(report.to_json())
+    else:
+        typer.echo(f"{report.text()}\n{report.settings_text()}".rstrip() if settings else report.screen())
 
 
 def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:

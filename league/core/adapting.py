@@ -113,7 +113,8 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
                 (f"league.players.{number}.gate.min_steps", min(group.gate.min_steps, timeout // 2)),
                 (f"league.players.{number}.gate.timeout_steps", timeout),
             ),
-            f"{player.name} has {taken} snapshots after {fraction:.0%} of the budget, as its gate waits for "
+            f"{player.name} has {taken} {'snapshot' if taken == 1 else 'snapshots'} after {fraction:.0%} of the "
+            "budget, as its gate waits for "
             f"{group.gate.timeout_steps:,} trained steps and the whole run has about {in_all:,.0f}",
         )
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,11 +19,12 @@ from league.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
+STAGE = re.compile(r"league: .* \.\.\.|[\d,]+ of [\d,]+ \w+(, about .* left)?")
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left: its exit code and what it wrote."""
+    """What a command left: its exit code, and what it wrote but for progress on stderr, which depends on its speed."""
 
     code: int
     out: str
@@ -44,7 +46,8 @@ def league(*arguments: object) -> Ran:
         code = int(left.code or 0)
     finally:
         sys.argv = before
-    return Ran(code, out.getvalue(), err.getvalue())
+    said = [line for line in err.getvalue().splitlines(keepends=True) if not STAGE.fullmatch(line.rstrip("\n"))]
+    return Ran(code, out.getvalue(), "".join(said))
 
 
 def spawn(*arguments: object) -> subprocess.Popen[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from league.config.auto.draft import AutoValue, Draft, count_of
 from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
-from league.wording import number_text
+from league.wording import counted, number_text
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
@@ -173,7 +173,7 @@ def _weight(group: Mapping[str, object]) -> float:
 
 
 def _share(count: int) -> str:
-    return f"{count} snapshots in the budget"
+    return f"{counted(count, 'snapshot')} in the budget"
 
 
 def _rounded(steps: float) -> int:

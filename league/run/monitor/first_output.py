@@ -59,9 +59,10 @@ class FirstOutput(logging.Handler):
             del stream.write
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a stage that begins."""
+        """Show a stage that begins, unless all may be over in a moment."""
         self._has_stage, self._current, self._stage_at = True, record.getMessage(), time.monotonic()
-        self._write(f"{self._current} ...")
+        if not self._is_silent or self._stage_at - self._since >= FIRST_AFTER_S:
+            self._write(f"{self._current} ...")
 
     def before_heavy_import(self) -> None:
         """Show that the command works, unless something was shown."""

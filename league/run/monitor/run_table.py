@@ -33,22 +33,6 @@ class PlayerField:
     cell: Callable[[PlayerView], str]
 
 
-COLUMNS = (
-    PlayerField("player", 0, lambda player: player.player),
-    PlayerField("updates", 11, lambda player: short_count(player.version)),
-    PlayerField("steps", 3, lambda player: short_count(player.trained_steps)),
-    PlayerField("rating", 1, lambda player: _rating(player)),
-    PlayerField("win", 2, lambda player: "-" if player.win_rate is None else f"{player.win_rate:.2f}"),
-    PlayerField("return", 5, lambda player: _returns(player)),
-    PlayerField("length", 10, lambda player: number(player.episode_length, ".1f")),
-    PlayerField("loss", 7, lambda player: number(player.loss, ".3f")),
-    PlayerField("entropy", 8, lambda player: number(player.entropy, ".2f")),
-    PlayerField("lag", 9, lambda player: number(player.policy_lag, ".1f")),
-    PlayerField("snapshots", 6, lambda player: str(player.snapshots)),
-    PlayerField("next snapshot", 4, lambda player: next_snapshot_text(player)),
-)
-
-
 @dataclass(frozen=True)
 class RunTable:
     """The table of a run, as wide as its console."""
@@ -170,3 +154,19 @@ def next_snapshot_text(player: PlayerView) -> str:
 def number(value: float | None, form: str) -> str:
     """A number by its format, or a dash."""
     return "-" if value is None else format(value, form)
+
+
+COLUMNS = (
+    PlayerField("player", 0, lambda player: player.player),
+    PlayerField("updates", 11, lambda player: short_count(player.version)),
+    PlayerField("steps", 3, lambda player: short_count(player.trained_steps)),
+    PlayerField("rating", 1, _rating),
+    PlayerField("win", 2, lambda player: "-" if player.win_rate is None else f"{player.win_rate:.2f}"),
+    PlayerField("return", 5, _returns),
+    PlayerField("length", 10, lambda player: number(player.episode_length, ".1f")),
+    PlayerField("loss", 7, lambda player: number(player.loss, ".3f")),
+    PlayerField("entropy", 8, lambda player: number(player.entropy, ".2f")),
+    PlayerField("lag", 9, lambda player: number(player.policy_lag, ".1f")),
+    PlayerField("snapshots", 6, lambda player: str(player.snapshots)),
+    PlayerField("next snapshot", 4, next_snapshot_text),
+)

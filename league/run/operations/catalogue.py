@@ -24,6 +24,7 @@ from league.run.operations.plans import (
     plan_snapshots,
     plan_undo,
 )
+from league.run.operations.rehearsal import rehearse
 from league.wording import number_text
 
 Kind = Literal["text", "number", "integer", "json"]
@@ -142,8 +143,8 @@ def _add(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
 
 def _gc(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     keep = given["keep"]
-    assert isinstance(keep, int)
-    return plan_gc(inputs, keep)
+    assert keep is None or isinstance(keep, int)
+    return plan_gc(inputs, inputs.config.retention.snapshots if keep is None else keep)
 
 
 def _undo(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
@@ -284,7 +285,11 @@ _LISTED = (
     Operation(
         "gc",
         "Removes the weights of the snapshots that the league needs least; their records, games and ratings stay.",
-        (Argument("keep", "integer", "how many snapshots may keep their weights"),),
+        (
+            Argument(
+                "keep", "integer", "how many snapshots may keep their weights; retention.snapshots if left out", False
+            ),
+        ),
         _gc,
         is_undoable=False,
     ),
@@ -312,9 +317,11 @@ def plan_of(name: str, arguments: Mapping[str, Value], inputs: PlanInputs) -> Pl
         raise OperationRefused(f"there is no operation {name!r}; {hint}")
     given = complete(operation, arguments)
     try:
-        return operation.plan(inputs, given)
+        plan = operation.plan(inputs, given)
+        rehearse(inputs.state, plan.commands)
     except Refused as error:
         raise OperationRefused(str(error)) from error
+    return plan
 
 
 def complete(operation: Operation, arguments: Mapping[str, Value]) -> dict[str, Value]:

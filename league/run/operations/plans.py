@@ -30,6 +30,7 @@ from league.core.state.state import LeagueState, PlayerState
 from league.errors import ConfigError, LeagueError
 from league.policies.auto_export import AUTO, EXPORTS
 from league.store.snapshots import SnapshotManifest
+from league.wording import counted
 
 MANUAL = "manual"
 """Reason of a snapshot that somebody asked for."""
@@ -188,9 +189,11 @@ def plan_gc(inputs: PlanInputs, keep: int) -> Plan:
     there = len(inputs.state.population.snapshots())
     retired = len(plan_retention(inputs.state, keep=keep).retired) if keep >= 1 else 0
     if not retired:
-        raise OperationRefused(f"{there} snapshots have weights, of which {keep} may keep theirs: none can go")
+        raise OperationRefused(
+            f"{counted(there, 'snapshot')} with weights, of which {keep} may keep theirs: none can go"
+        )
     note = f"by {inputs.by}" + (f": {inputs.reason}" if inputs.reason else "")
-    words = f"removes the weights of {retired} of {there} snapshots, once games in flight do without them"
+    words = f"removes the weights of {retired} of {counted(there, 'snapshot')}, once games in flight do without them"
     return Plan(words, (RetireSnapshots(keep, is_exact=True, note=note),), inputs.config)
 
 

@@ -18,7 +18,7 @@ from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState
 from league.envs.component_choice import given_options
 from league.see.reports.doctor_history import Finding, History
-from league.wording import number_text
+from league.wording import counted, number_text
 
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
@@ -165,8 +165,8 @@ def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
     ]
     yield Finding(
         "few snapshots to export",
-        f"What is exported as mixture, average and best rests on {len(names)} snapshots; mixtures want at least "
-        f"{MIN_EXPORTED}.",
+        f"What is exported as mixture, average and best rests on {counted(len(names), 'snapshot')}; "
+        f"mixtures want at least {MIN_EXPORTED}.",
         "; ".join(taken) or "no player has a snapshot yet",
         _more_snapshots(state, next(iter(owners or state.players)), history.snapshots_per_budget),
     )

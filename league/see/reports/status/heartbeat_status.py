@@ -64,7 +64,13 @@ class HeartbeatStatus:
         if self.trained_s is not None:
             yield f"trained for {duration_text(self.trained_s)}"
         if self.budget_left is not None:
-            yield f"{self.budget_left:.0%} of the budget left"
+            yield f"{self.budget_left:.0%} of the budget left" + self._time_left(self.budget_left)
+
+    def _time_left(self, budget_left: float) -> str:
+        """The time until the budget is spent, at the pace so far; empty where nothing is spent now."""
+        if not self.live or self.trained_s is None or not 0.0 < budget_left < 0.995:
+            return ""
+        return f", about {duration_text(self.trained_s * budget_left / (1.0 - budget_left))}"
 
     def trouble_lines(self) -> Iterator[str]:
         """Yields alerts, the call that does not come back, and parked hosts; nothing of a sound run."""

@@ -40,7 +40,7 @@ class PlayerStatus:
     def lines(self) -> Iterator[str]:
         """Yields a row of the table of players, and its last games where there were any."""
         yield (
-            f"  {self.player:<24} {self.role:<18} version {self.version:>7,}  {self.trained_steps:>13,} steps  "
+            f"  {self.player:<24} {self.role:<18} version {self.version:>7,}  {self.trained_steps:>13,} trained steps  "
             f"{self.games:>10,} {noun_for(self.games, 'game'):<5}  "
             f"{self.snapshots:>4} {noun_for(self.snapshots, 'snapshot'):<9}  "
             f"{self.resets:>3} {noun_for(self.resets, 'reset'):<6}  "

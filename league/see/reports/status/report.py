@@ -16,6 +16,9 @@ from league.store.run_folder import RunFolder
 from league.store.supervision import read_supervision
 from league.wording import counted, setting_text, size_text
 
+SCREEN_LINES = 23
+"""Of a terminal of 24, under the command itself."""
+
 
 @dataclass(frozen=True)
 class SupervisionStatus:
@@ -73,6 +76,15 @@ class StatusReport(JsonReport):
     def text(self) -> str:
         """For people."""
         return "\n".join(self._lines())
+
+    def screen(self) -> str:
+        """For people, as many lines as a terminal has: players in the middle of a large league are left out."""
+        lines = list(self._lines())
+        settings = f"{counted(len(self.settings), 'setting')} chosen for it: `league status {self.run} --settings`"
+        kept = SCREEN_LINES - (2 if self.settings else 0)
+        if len(lines) > kept:
+            lines = [*lines[: kept - 1], f"  ... {counted(len(lines) - kept + 1, 'more line')}: --settings or --json"]
+        return "\n".join([*lines, *([settings] if self.settings else [])])
 
     def _lines(self) -> Iterator[str]:
         heartbeat, league = self.heartbeat, self.league

@@ -16,7 +16,7 @@ def test_central_inference_where_a_gpu_makes_a_dear_decision_much_cheaper() -> N
     dear = NetworkCosts(act_s=1e-3, gpu_act_s=2e-5)
     found, why = settled(board_game(), ray, network=dear)
     assert found.actors.inference == "central"
-    assert "1e+03 us on a core" in why["actors.inference"]
+    assert "1,100 us on a core" in why["actors.inference"]
     # 20 us a decision at the GPU, for each of 30 hosts, is not half of 1,000 us.
     many = {"runtime": {"kind": "ray", "actor_hosts": 30, "address": "local"}}
     for given, changes in (

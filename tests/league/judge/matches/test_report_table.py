@@ -89,10 +89,10 @@ def test_matches_and_returns_are_comma_separated() -> None:
 @pytest.mark.parametrize(
     ("mean_return", "text"),
     [
-        (Interval(1.234e-5, 1.2e-5, 1.3e-5), "1.234e-05 [1.2e-05, 1.3e-05]"),
+        (Interval(1.234e-5, 1.2e-5, 1.3e-5), "0.00001234 [0.000012, 0.000013]"),
         (Interval(0.42, 0.26, 0.58), "0.42 [0.26, 0.58]"),
-        (Interval(-1246.74, -1252.8, -1240.7), "-1247 [-1253, -1241]"),
-        (Interval(-2e8, -2e8, -2e8), "-2e+08 [-2e+08, -2e+08]"),
+        (Interval(-1246.74, -1252.8, -1240.7), "-1,247 [-1,253, -1,241]"),
+        (Interval(-2e8, -2e8, -2e8), "-200,000,000 [-200,000,000, -200,000,000]"),
     ],
 )
 def test_mean_returns_of_any_size_keep_four_digits(mean_return: Interval, text: str) -> None:

@@ -86,7 +86,9 @@ def test_a_command_that_answers_says_nothing_more(
 def test_a_stage_is_shown_and_its_age_until_something_else_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("league.run.monitor.first_output.AGAIN_AFTER_S", 0.0)
+    for name in ("FIRST_AFTER_S", "AGAIN_AFTER_S"):
+        monkeypatch.setattr(f"league.run.monitor.first_output.{name}", 0.0)
+    monkeypatch.setattr("league.run.monitor.first_output.LOOK_EVERY_S", 0.2)
     lines: list[str] = []
     with FirstOutput("init"):
         begin_stage("playing chess at random", seconds=1.6)

@@ -25,3 +25,8 @@ def test_an_operation_has_a_command_that_the_guide_shows(name: str) -> None:
     else:
         assert any(option in parameter.opts for parameter in commands["hosts"].params)
         assert option in guide
+
+
+def test_every_command_is_under_a_head_of_the_help() -> None:
+    panels = [entry.rich_help_panel for entry in (*app.registered_commands, *app.registered_groups)]
+    assert all(isinstance(panel, str) for panel in panels) and len(set(panels)) <= 9
