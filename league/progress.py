@@ -19,14 +19,18 @@ class ProgressLine:
 
     Args:
       out: where to. clock: seconds that never go back.
+      limit_s: seconds after the first text when the work ends in any case.
     """
 
-    def __init__(self, out: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, out: TextIO, *, limit_s: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._out = out
         self._clock = clock
         self._is_terminal = out.isatty()
-        self._begun = clock()
-        self._due = self._begun + (0.0 if self._is_terminal else FIRST_LINE_S)
+        self._limit_s = limit_s
+        self._begun: float | None = None
+        self._due = clock() + (0.0 if self._is_terminal else FIRST_LINE_S)
         self._shown = ""
 
     def __enter__(self) -> Self:
@@ -42,6 +46,7 @@ class ProgressLine:
           fraction: of the work that is done, in [0, 1], from which the time left follows; None where nobody knows.
         """
         due = self._clock() >= self._due
+        self._begun = self._clock() if self._begun is None else self._begun
         if fraction is not None:
             text += self._time_left(fraction)
         if self._is_terminal and (due or is_last):
@@ -55,10 +60,13 @@ class ProgressLine:
         self._due = self._clock() + (FRAME_EVERY_S if self._is_terminal else LINE_EVERY_S)
 
     def _time_left(self, fraction: float) -> str:
-        elapsed_s = self._clock() - self._begun
+        elapsed_s = self._clock() - (self._begun or 0.0)
         if not 0.0 < fraction < 1.0 or elapsed_s < FIRST_LINE_S:
             return ""
-        return f", about {duration_text(elapsed_s * (1.0 - fraction) / fraction)} left"
+        left_s = elapsed_s * (1.0 - fraction) / fraction
+        if self._limit_s is not None:
+            left_s = min(left_s, max(self._limit_s - elapsed_s, 0.0))
+        return f", about {duration_text(left_s)} left"
 
     def close(self) -> None:
         """Leave the line, where one is being rewritten."""

@@ -80,9 +80,9 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def games_line(unit: str = "games") -> Iterator[Callable[[int, int], None]]:
-    """Shows how many games of a match, or of another unit, have ended."""
+def games_line(unit: str = "games", *, limit_s: float | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many games of a match, or of another unit, have ended. limit_s: when they end in any case."""
     from league.progress import ProgressLine
 
-    with ProgressLine(sys.stderr) as line:
+    with ProgressLine(sys.stderr, limit_s=limit_s) as line:
         yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}", fraction=done / max(total, 1))

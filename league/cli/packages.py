@@ -43,7 +43,7 @@ def export(
     from league.policies.source_text import parse_source
 
     path, player = parse_source(source)
-    with games_line() as progress:
+    with games_line(limit_s=limit) as progress:
         exported = export_policy(
             path,
             target,

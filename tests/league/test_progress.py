@@ -24,10 +24,18 @@ def test_a_file_gets_a_line_after_a_second_and_every_ten() -> None:
 def test_the_time_left_follows_from_what_is_done() -> None:
     clock, out = Clock(), io.StringIO()
     line = ProgressLine(out, clock=clock)
-    for second, fraction in ((1.0, 0.0), (12.0, 0.25), (30.0, 1.0)):
+    for second, fraction in ((0.0, 0.0), (1.0, 0.0), (12.0, 0.25), (30.0, 1.0)):
         clock.now = second
         line.show("games", fraction=fraction)
     assert out.getvalue().splitlines() == ["games", "games, about 36 s left", "games"]
+
+
+def test_no_more_time_is_left_than_there_is() -> None:
+    clock, out = Clock(), io.StringIO()
+    line = ProgressLine(out, limit_s=37.0, clock=clock)
+    for clock.now in (0.0, 7.0):
+        line.show("7 of 1,800 games", fraction=7 / 1800)
+    assert out.getvalue() == "7 of 1,800 games, about 30 s left\n"
 
 
 def test_a_terminal_gets_one_line_that_is_rewritten_and_left() -> None:

@@ -60,7 +60,13 @@ def bots_to_play(
         return fitting, notes
     limit_s = max(deadline.left(), 0.0)
     kept, dear = affordable(
-        run.env, fitting, limit_s=limit_s, players=asked.players, decisions=decisions, seed=asked.seed
+        run.env,
+        fitting,
+        limit_s=limit_s,
+        players=asked.players,
+        games=asked.games,
+        decisions=decisions,
+        seed=asked.seed,
     )
     return kept, notes + dear
 

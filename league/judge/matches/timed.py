@@ -143,32 +143,38 @@ def affordable(
     *,
     limit_s: float,
     players: int,
+    games: int,
     decisions: float,
     seed: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Bots that play `MIN_GAMES` games against each player in their part of a time, and a sentence on each other one.
 
+    The cheapest comes first, and what it does not need for all its games is left to those after it.
+
     Args:
-      bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
+      bots: that can play the game. players: whom each meets. games: with each of them. decisions: of a bot in a game.
       clock: in whose seconds the time is given.
     """
-    kept, notes, begun = [], [], clock()
-    allowed_s = limit_s / len(bots) if bots else 0.0
+    begun, notes, costs = clock(), list[str](), dict[str, float]()
+    moves = decisions * MIN_GAMES * players
     for bot in bots:
         if clock() - begun > limit_s:
             notes.append(f"{bot} is left out: the time was over before a move of it was timed")
-            continue
-        moves = decisions * MIN_GAMES * players
-        seconds = moves * seconds_a_move(env, bot, seed=seed, enough_s=allowed_s / max(moves, 1e-9), clock=clock)
+        else:
+            costs[bot] = moves * seconds_a_move(env, bot, seed=seed, enough_s=limit_s / max(moves, 1e-9), clock=clock)
+    kept, left_s = set[str](), limit_s
+    for place, (bot, seconds) in enumerate(sorted(costs.items(), key=lambda item: item[1])):
+        allowed_s = left_s / (len(costs) - place)
         if seconds <= allowed_s:
-            kept.append(bot)
+            kept.add(bot)
+            left_s -= min(seconds * max(games / MIN_GAMES, 1.0), allowed_s)
         else:
             notes.append(
                 f"{bot} is left out: {MIN_GAMES} games against each would take it about {number_text(seconds, 2)} s, "
                 f"and it has {number_text(allowed_s, 2)} s"
             )
-    return tuple(kept), tuple(notes)
+    return tuple(bot for bot in bots if bot in kept), tuple(notes)
 
 
 def expected_seconds(

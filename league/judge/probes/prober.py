@@ -24,13 +24,12 @@ from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.commands import BeginProbe, Command, EndProbe, SpendProbe
 from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import LeagueState
+from league.judge.probes.first_probe import START_CORE_SECONDS
 from league.judge.probes.probe import Probe, make_probes
 from league.judge.probes.request import ProbeRequest
 from league.processes.child_process import end_process
 from league.processes.processor_time import children_cpu_seconds, cpu_seconds
 
-START_CORE_SECONDS = 3.0
-"""Processor time of starting the process, until it has been measured."""
 NOTE_EVERY_S = 5.0
 """Time between two looks at what a running attempt has used, which is all that a crash can leave uncounted."""
 MAX_FAILURES = 3

@@ -86,6 +86,7 @@ class Yardsticks:
             bots,
             limit_s=limit_s,
             players=1,
+            games=self._options.games,
             decisions=DECISIONS,
             seed=subject.seed,
             clock=time.process_time,

@@ -69,8 +69,8 @@ class SessionView:
             return ""
         own = self.returns[self.seat]
         best_other = max((value for place, value in enumerate(self.returns) if place != self.seat), default=None)
-        said = f"You return {number_text(own, sign=True)}"
+        returned = f"your return is {number_text(own, sign=True)}"
         if best_other is None:
-            return f"{said}."
-        verdict = "you win" if own > best_other else "you lose" if own < best_other else "a draw"
-        return f"{said}: {verdict}."
+            return f"The game is over: {returned}."
+        verdict = "You win" if own > best_other else "You lose" if own < best_other else "A draw"
+        return f"{verdict}: {returned}."

@@ -102,7 +102,10 @@ class Measures:
         """Text on two seats whose intervals lie apart, or do so even at twice their widths; empty for one seat."""
         if len(self.seats) < 2:
             return ""
-        for width, text in ((2, "the seats are not equal, play from all of them"), (1, "the seats may not be equal")):
+        for width, text in (
+            (2, "the seats are not equal, play from all of them"),
+            (1, "the seats may differ a little, which more --seconds would show"),
+        ):
             lows = (seat.mean + width * (seat.low - seat.mean) for seat in self.seats)
             if max(lows) > min(seat.mean + width * (seat.high - seat.mean) for seat in self.seats):
                 return f"; {text}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from league.config.loading import parse_config
 from league.core.metagame.probe_series import Point, Series, series_of
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
+from league.judge.probes.first_probe import first_probe_text
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from league.wording import counted
@@ -27,6 +29,7 @@ class ProbesReport(JsonReport):
       open: the probe that is open, with its snapshot and what it is known to have used; empty for none.
       unfit: probe -> why it cannot measure this league. problems: newest failure of each probe that failed last.
       remarks: probe -> what it left out last, and why.
+      expected: when the first probe comes; empty once there was one.
     """
 
     must_be_finite: ClassVar[bool] = True
@@ -39,11 +42,12 @@ class ProbesReport(JsonReport):
     unfit: dict[str, str]
     problems: dict[str, str]
     remarks: dict[str, str]
+    expected: str = ""
 
     def text(self) -> str:
         """For people."""
         if not self.ended and not self.open:
-            return f"{self.run}: nothing was probed yet; probes.kinds says what is, and `league explain` why"
+            return f"{self.run}: nothing was probed yet. {self.expected}"
         lines = [f"{self.run}: {self.ended} probes in {self.core_seconds:.1f} core-seconds"]
         for one in self.series:
             better = "less is better" if one.scale == "loss" else "more is better"
@@ -74,7 +78,14 @@ def read_probes(path: Path) -> ProbesReport:
     Raises:
       MissingRun, JournalError.
     """
-    return probes_of(state_of_run(RunFolder.open(path)), run=str(path))
+    folder = RunFolder.open(path)
+    found = probes_of(state_of_run(folder), run=str(path))
+    if found.ended or found.open:
+        return found
+    status = folder.read_status()
+    config = parse_config(folder.read_config(), source=str(path)).probes
+    has_ended = status is not None and not folder.is_live(status)
+    return replace(found, expected=first_probe_text(config, has_ended=has_ended))
 
 
 def probes_of(state: LeagueState, *, run: str) -> ProbesReport:

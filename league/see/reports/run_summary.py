@@ -44,7 +44,7 @@ def show_end(
     *,
     spent: Spent,
     limit_s: float | None,
-    games_line: Callable[[], contextlib.AbstractContextManager[Callable[[int, int], None]]],
+    games_line: Callable[..., contextlib.AbstractContextManager[Callable[[int, int], None]]],
 ) -> None:
     """Print how a run stands now that a command has ended. An evaluation that fails is one sentence in it.
 
@@ -52,7 +52,7 @@ def show_end(
       path: of the run. reason: why the command ended.
       spent: by the run since its first start.
       limit_s: of the games against bots; None plays none.
-      games_line: shows the progress of these games, given (games finished, games in all).
+      games_line: shows the progress of these games within `limit_s`, given (games finished, games in all).
     Raises:
       LeagueError: the run cannot be read.
     """
@@ -75,7 +75,7 @@ def show_end(
     if bots and status.league.snapshots and limit_s is not None:
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         with _failure_said():
-            with games_line() as progress:
+            with games_line(limit_s=limit_s) as progress:
                 report = evaluate_run(
                     path,
                     players=(AUTO, LAST),

@@ -8,6 +8,7 @@ import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
+from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import Series
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
@@ -41,6 +42,7 @@ class Overview(msgspec.Struct, frozen=True):
       steps_per_s: recent, 0 where the run is not live.
       best: the snapshot whose rating is surest to be high; None before the first rated game.
       best_rating, speed: over env steps. checks: signs of health, the worst first. yardsticks: see there.
+      expected: where there is none yet, when the first probe comes.
       counts: what the games count by.
     """
 
@@ -65,6 +67,7 @@ class Overview(msgspec.Struct, frozen=True):
     speed: Series
     checks: tuple[Check, ...]
     yardsticks: Yardsticks
+    expected: str
     counts: str
     heartbeat_at: float
 
@@ -97,6 +100,7 @@ def read(run: OpenedRun, query: Query) -> Overview:
         speed=run.metrics.series(names.STEPS_PER_S.name),
         checks=checks(run),
         yardsticks=yardsticks(state),
+        expected=expected_probe(run),
         counts=state.counts,
         heartbeat_at=0.0 if status is None else status.heartbeat_at,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.ratings_over_time import PLAYERS, RatingsOverTime, ratings_over_time
 from league.see.reports.figures.yardsticks import YARDSTICKS, Yardsticks, yardsticks
@@ -22,11 +23,17 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Strength(msgspec.Struct, frozen=True):
-    """The strength. ratings: None until they are computed. error: why they are not, else empty."""
+    """The strength.
+
+    Fields:
+      ratings: None until they are computed. error: why they are not, else empty.
+      expected: where nothing was measured yet, when the first probe comes.
+    """
 
     ratings: RatingsOverTime | None
     yardsticks: Yardsticks
     error: str
+    expected: str
 
 
 def read(run: OpenedRun, query: Query) -> Strength:
@@ -34,4 +41,6 @@ def read(run: OpenedRun, query: Query) -> Strength:
     computed = run.ratings
     found = computed.value
     ratings = None if found is None else ratings_over_time(run.state, found, offset=query.offset, limit=query.limit)
-    return Strength(ratings, yardsticks(run.state, offset=query.first, limit=YARDSTICKS), computed.error)
+    return Strength(
+        ratings, yardsticks(run.state, offset=query.first, limit=YARDSTICKS), computed.error, expected_probe(run)
+    )

@@ -71,10 +71,10 @@ def test_rounds_add_up_to_all_games() -> None:
 
 def test_a_bot_too_dear_for_the_time_is_left_out_with_a_sentence() -> None:
     bots = ("random", "mcts:100000")
-    kept, notes = affordable(FOUR, bots, limit_s=2.0, players=3, decisions=18.0, seed=0)
+    kept, notes = affordable(FOUR, bots, limit_s=2.0, players=3, games=100, decisions=18.0, seed=0)
     assert kept == ("random",)
     assert notes[0].startswith("mcts:100000 is left out: 10 games against each")
-    assert notes[0].endswith(" s, and it has 1 s")
+    assert notes[0].endswith("and it has 2 s"), "all of it: random play takes next to nothing"
 
 
 def test_a_dear_bot_is_timed_in_one_game_and_none_after_the_end_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +87,27 @@ def test_a_dear_bot_is_timed_in_one_game_and_none_after_the_end_of_the_time(monk
 
     monkeypatch.setattr(timed_module, "_timed_moves", moves)
     kept, notes = affordable(
-        FOUR, ["random", "tactical", "mcts:25"], limit_s=1.0, players=1, decisions=20.0, seed=0, clock=lambda: now[0]
+        FOUR,
+        ["random", "tactical", "mcts:25"],
+        limit_s=1.0,
+        players=1,
+        games=100,
+        decisions=20.0,
+        seed=0,
+        clock=lambda: now[0],
     )
     assert kept == ("random",)
     assert timed == [("random", 1), ("random", 8), ("tactical", 1)]
-    assert notes[1] == "mcts:25 is left out: the time was over before a move of it was timed"
+    assert notes[0] == "mcts:25 is left out: the time was over before a move of it was timed"
+
+
+def test_a_cheap_bot_leaves_its_time_to_the_dear_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The headline of a report is what its dearest yardstick says."""
+    cost = {"random": 1e-6, "tactical": 1e-5, "mcts:25": 0.006, "mcts:100": 0.025}
+    monkeypatch.setattr(timed_module, "seconds_a_move", lambda env, bot, **_: cost[bot])
+    for limit_s, kept in ((36.0, tuple(cost)), (12.0, ("random", "tactical", "mcts:25"))):
+        found, _ = affordable(FOUR, list(cost), limit_s=limit_s, players=2, games=200, decisions=20.0, seed=0)
+        assert found == kept, limit_s
 
 
 def test_a_search_whose_simulation_takes_seconds_is_timed_by_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,4 +159,7 @@ def test_the_cost_of_a_bot_is_in_the_seconds_of_the_clock_that_is_given() -> Non
     for step_s, kept in ((100.0, ()), (0.0, ("random",))):
         ticks = itertools.count(0.0, step_s)
         clock = functools.partial(next, ticks)
-        assert affordable(FOUR, ["random"], limit_s=2.0, players=1, decisions=1.0, seed=0, clock=clock)[0] == kept
+        assert (
+            affordable(FOUR, ["random"], limit_s=2.0, players=1, games=100, decisions=1.0, seed=0, clock=clock)[0]
+            == kept
+        )

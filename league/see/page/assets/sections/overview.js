@@ -31,7 +31,7 @@ export function render(root, data, context) {
   if (data.yardsticks.curves.length || data.yardsticks.probes.length) {
     drawYardsticks(stronger, data.yardsticks, plot);
   } else {
-    stronger.append(note('Nothing that never changes measures this league: name bots in league.ratings.bots, or probes in probes.kinds.'));
+    stronger.append(note(data.expected));
   }
   lines(stronger, {title: 'Best rating', x: 'env steps', y: 'Elo', series: [{label: 'best', ...data.best_rating}]}, plot);
   const speed = card('Speed');

@@ -31,10 +31,31 @@ function setUp(data, context, draw) {
     data.policies.length ? null : note('The run has no snapshot yet, so only bots play.'));
 }
 
+const remembered = (run) => `play ${run}`; // the server keeps a game for half an hour, a reload keeps its number
+
+function forget(run) {
+  state.game = null;
+  state.review = null;
+  sessionStorage.removeItem(remembered(run));
+}
+
+async function takeUp(context, draw) {
+  const id = sessionStorage.getItem(remembered(context.run));
+  if (!id || (state.game && state.run === context.run)) return;
+  try {
+    const game = await context.get(`/runs/${encodeURIComponent(context.run)}/play/${encodeURIComponent(id)}`);
+    Object.assign(state, {game, run: context.run, review: null, error: ''});
+    draw();
+  } catch {
+    forget(context.run); // it has ended, or the server is another one
+  }
+}
+
 async function act(context, draw, call) {
   try {
     state.game = await call();
     state.run = context.run;
+    sessionStorage.setItem(remembered(context.run), state.game.id);
     state.review = null;
     state.error = '';
     context.announce(state.game.outcome || 'Your move.');
@@ -105,7 +126,7 @@ function table(context, draw) {
       h('div', {class: 'side'},
         h('div', {class: 'controls'},
           h('button', {type: 'button', id: 'play-back', disabled: !game.can_take_back, onclick: () => choose(null)}, 'Take back'),
-          h('button', {type: 'button', id: 'play-end', onclick: () => { state.game = null; state.review = null; draw(); }}, 'New game'),
+          h('button', {type: 'button', id: 'play-end', onclick: () => { forget(context.run); draw(); }}, 'New game'),
           game.outcome ? review : null),
         toggle('play-evaluation', 'show its evaluation', 'showEvaluation', draw), toggle('play-hints', 'show hints', 'showHints', draw),
         thoughts(game), h('h3', null, 'Moves'), moveList(game, state.showEvaluation))));
@@ -127,7 +148,10 @@ export function render(root, data, context) {
       player = mountPlayer(box, state.review);
     }
     root.replaceChildren(...parts);
-    if (focused) document.getElementById(focused)?.focus();
+    const again = focused && document.getElementById(focused);
+    if (again && !again.disabled) again.focus();
+    else if (focused?.startsWith('play-')) root.querySelector('.options button, #play-end')?.focus(); // the column is full, or the game over
   }
   draw();
+  takeUp(context, draw);
 }

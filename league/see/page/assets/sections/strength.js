@@ -25,8 +25,7 @@ export function render(root, data, context) {
     soon(context);
   }
   if (!data.yardsticks.curves.length && !data.yardsticks.probes.length) {
-    root.append(note('Nothing that never changes measures this league: name bots in ', h('code', null, 'league.ratings.bots'),
-      ' or probes in ', h('code', null, 'probes.kinds'), '. Ratings can rise while a league goes in circles.'));
+    root.append(note(data.expected));
     return;
   }
   const box = card('');

@@ -1,0 +1,15 @@
+"""The sentence on the first probe of an opened run."""
+
+from __future__ import annotations
+
+from league.config.loading import parse_config
+from league.judge.probes.first_probe import first_probe_text
+from league.see.page.runs.opened_run import OpenedRun
+
+
+def expected_probe(run: OpenedRun) -> str:
+    """When the first probe is expected, see `first_probe_text`; empty once there was one."""
+    if run.state.probes.results:
+        return ""
+    text = run.state.config_text or run.folder.read_config()
+    return first_probe_text(parse_config(text, source="config.yaml").probes, has_ended=not run.is_live)
