@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import typer.main
 
-from league.cli.main import app
+from league.cli.main import PANELS, app
 from league.config import reference
 
 DOCS = Path(__file__).parent
+HEADS = re.compile(r"^## (.+)$", re.MULTILINE)
+CONTENTS = re.compile(r"^Contents:.*?(?=\n\n)", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"```(python|py|yaml|js)\n(#|//) docs/examples/(\S+)\n.*?```", re.DOTALL)
 
 
@@ -30,13 +33,16 @@ def commands() -> str:
         "",
         "User errors print one sentence and exit with code 2.",
         "",
-        "| command | what it does |",
-        "|---|---|",
-        *(
+    ]
+    for head, names in PANELS.items():
+        lines += [f"**{head}**", "", "| command | what it does |", "|---|---|"]
+        lines += [
             f"| [`league {name}`](#league-{name.replace(' ', '-')}) | {_cell(command.help)} |"
             for name, command in _by_name(group)
-        ),
-    ]
+            if name.partition(" ")[0] in names
+        ]
+        lines.append("")
+    del lines[-1]
     for name, command in _by_name(group):
         lines += ["", f"## league {name}", "", command.help.strip(), "", f"    {_usage(name, command)}", ""]
         lines += ["| argument or option | meaning | default |", "|---|---|---|"]
@@ -56,13 +62,22 @@ def with_examples(text: str) -> str:
     return EXAMPLE.sub(fill, text)
 
 
+def with_contents(text: str) -> str:
+    """A page whose paragraph that begins with "Contents:" names its sections, with links."""
+    bare = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    links = [f"[{head}](#{re.sub('[^a-z0-9 -]', '', head.lower()).replace(' ', '-')})" for head in HEADS.findall(bare)]
+    lines = textwrap.wrap(f"Contents: {', '.join(links)}.".replace("](", "]\0("), width=118, break_long_words=False)
+    return CONTENTS.sub(lambda _: "\n".join(lines).replace("\0", ""), text, count=1)
+
+
 def pages() -> dict[Path, str]:
     """Every generated page and its text."""
-    extending, serving = DOCS / "extending.md", DOCS / "serving.md"
+    extending, serving, operating = DOCS / "extending.md", DOCS / "serving.md", DOCS / "operating.md"
     return {
         DOCS / "configuration.md": configuration(),
         DOCS / "commands.md": commands(),
-        extending: with_examples(extending.read_text()),
+        extending: with_examples(with_contents(extending.read_text())),
+        operating: with_contents(operating.read_text()),
         serving: with_examples(serving.read_text()),
     }
 

@@ -86,8 +86,9 @@ class RuntimeConfig:
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
-      checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
-        comes first. What a killed run loses is what was learnt since.
+      checkpoint_updates: most updates of a learner between two restart states. What a killed run loses is what was
+        learnt since.
+      checkpoint_seconds: most seconds between two restart states.
       snapshots_per_budget: snapshots of a main agent, spread evenly over the budget whatever its gate says; 0 for none.
         Without a budget they are spread over 50 million env steps.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
@@ -166,7 +167,7 @@ class WandbConfig:
 
     Fields:
       mode: "auto" is online where the user is logged in and offline elsewhere; "online", "offline", "disabled".
-      project, entity: where the runs go; an empty entity is the user's default one.
+      project: that the runs go to. entity: of the project, a user or a team; empty for the user's default one.
       tags: of every run there.
       player_runs: players that have a run of their own beside the league's.
       system_metrics: whether use of processors, memory and GPUs is tracked.
@@ -229,7 +230,7 @@ class ControlConfig:
       listen: "HOST:PORT" of a TCP address beside it, empty for none; each request there needs a token, from
         a file of RUN/tokens. An address that other machines reach also needs a certificate.
       hosts: names by which it may be called there, beside those of loopback.
-      tls_cert, tls_key: files of the certificate and its key, in PEM.
+      tls_cert: file of the certificate, in PEM. tls_key: that of its key.
       page: whether a process beside the daemon serves the web page on this machine; `league serve RUN` prints its
         address.
       page_listen: "HOST:PORT" of the page, empty for a free port of this machine. Beyond this machine it needs the
@@ -292,9 +293,9 @@ class RetentionConfig:
     """Limits on the disk space of a run, however long it trains.
 
     Fields:
-      snapshots, snapshots_gib: weights of frozen policies that are kept, by number and by size. Records, games and
-        ratings of the others stay; they are no longer opponents. Weights that the league still needs are kept
-        regardless of these limits.
+      snapshots: frozen policies whose weights are kept. Records, games and ratings of the others stay; they are no
+        longer opponents. Weights that the league still needs are kept regardless of this limit.
+      snapshots_gib: size of the weights that are kept, a second limit of the same kind.
       metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
       spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is reported.
       floor_gib: free space on the disk of the run below which training pauses; it continues once a quarter more is

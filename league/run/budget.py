@@ -20,7 +20,7 @@ from league.processes.reaper import descendants
 LOOK_EVERY_S = 1.0
 """Time between two sums over the run's processes."""
 
-BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
+BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "it was asked to stop"
 """Reasons for which a run ends."""
 
 DEFAULT_HORIZON_STEPS = 50_000_000

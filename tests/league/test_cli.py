@@ -284,7 +284,7 @@ def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 0, err
     assert "Stopping" in out
-    assert "a signal asked for it" in out
+    assert "it was asked to stop" in out
     state = state_of(run)
     assert not state.leases
     assert all(player.checkpoint is not None for player in state.players.values())

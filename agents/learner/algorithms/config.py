@@ -23,7 +23,9 @@ class ActorCriticConfig:
       action_groups: groups of sub-actions whose ratio is clipped together, each sub-action in one group. Empty for one
         ratio of the whole action, which cuts nearly every trace if there are many sub-actions.
       lambda_: decay of V-trace's and GAE's sums over steps; 0 looks one step ahead.
-      clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
+      clip_rho: V-trace's clip of the importance ratio in the fixed point of the values; null for no clip.
+      clip_c: that of the traces, which limits how far a correction reaches back.
+      clip_pg_rho: that of the policy gradient.
     """
 
     value_cost: float = 1.0

@@ -42,7 +42,7 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     costs, game = situation.costs, situation.game
     per_game = max(costs.game_s, situation.reset_s) + situation.network.act_s * game.acting
     wanted = (costs.call_s + situation.network.act_call_s) / (CALL_SHARE * max(per_game, 1e-7))
-    limits = {"the fixed cost of a call vanishes": wanted, "more bring nothing": float(MAX_GAMES)}
+    limits = {"the fixed cost of a call is negligible": wanted, "more bring nothing": float(MAX_GAMES)}
     budget_s = situation.core_seconds
     if budget_s is not None:
         begin_s = costs.make_s + costs.reset_s

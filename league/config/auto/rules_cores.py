@@ -59,7 +59,7 @@ def learner_threads(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         most = int(
             decisions_of_update(draft) * situation.network.learn_s / (PART_CALLS * situation.network.update_call_s)
         )
-        reason = f"learning wants {wanted:.1f} of {situation.cores} cores"
+        reason = f"learning needs {wanted:.1f} of {situation.cores} cores"
         if most < wanted:
             reason += f", and an update of {decisions_of_update(draft):,} decisions has work for {max(most, 1)}"
         yield AutoValue(THREADS, _divisor(draft.whole("learner.batch_rows"), wanted, most, situation.cores), reason)

@@ -124,7 +124,8 @@ class MainAgent(Prioritised):
     """Robust against the whole past: self-play, PFSP over all snapshots, and verification of what it lost.
 
     Fields:
-      self_play, pfsp, verification: shares of the games; they sum to 1.
+      self_play: share of the games against itself; the three shares sum to 1. pfsp: share against past policies.
+      verification: share against those that once beat it.
       too_strong_below: win rate under which a main agent meets a main's past instead of that main (published 0.3).
       exploited_below: win rate under which a past main exploiter is verified against (published 0.3).
       forgotten_below: win rate under which a main's past counts as forgotten (published 0.7).

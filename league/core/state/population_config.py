@@ -27,8 +27,8 @@ class PopulationConfig:
     """The numbers of a preset; None is the preset's own.
 
     Fields:
-      main_agents: learning players (the population of `pbt`). main_exploiters, league_exploiters: of `alphastar`;
-        `exploit` has main_exploiters alone.
+      main_agents: learning players (the population of `pbt`). main_exploiters: of `alphastar` and `exploit`.
+      league_exploiters: of `alphastar`.
       save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
       window: snapshots that `window` keeps meeting.
       play_against_latest_model_ratio: fraction of games against the newest weights, for `window` and `openai_five`.

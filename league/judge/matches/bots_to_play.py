@@ -74,7 +74,7 @@ def bots_to_play(
 def _say_costs(
     env: EnvConfig, bots: Sequence[str], asked: BotGames, *, decisions: float, say: Callable[[str], None]
 ) -> None:
-    """Say how long the games of dear bots take. decisions: of a bot in one game."""
+    """Say how long the games of slow bots take. decisions: of a bot in one game."""
     moves = asked.games * asked.players * decisions
     costs = expected_seconds(env, bots, moves=moves, seed=asked.seed, enough_s=WORTH_SAYING_S)
     dear = [f"{bot} about {duration_text(seconds)}" for bot, seconds in costs.items() if seconds >= WORTH_SAYING_S]

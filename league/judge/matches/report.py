@@ -145,7 +145,7 @@ def evaluate_run(
       replays: folder in which the games are recorded; None records nothing.
       limit_s: seconds of the games, after which it ends with those that it has; bots too dear for them are left out
         with a note. The search for the least exploitable export takes as long at most, and is made once.
-      say: takes a sentence on the time that dear bots need, where there is no limit.
+      say: takes a sentence on the time that slow bots need, where there is no limit.
     Raises:
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.

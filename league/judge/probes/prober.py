@@ -253,7 +253,7 @@ class Prober:
             self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
         elif outcome.remark and self._remarks.get(task.probe) != (gist := NUMBER.sub("", outcome.remark)):
             self._remarks[task.probe] = gist
-            self._say(f"The probe {task.probe} leaves something out: {outcome.remark.rstrip('.')}.")
+            self._say(f"The probe {task.probe} measured without: {outcome.remark.rstrip('.')}.")
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ class GateSilent:
         if not seen.state.is_competitive:
             return {}
         return {
-            player.name: f"the gate of {player.name} is silent: the timeout took its last {self._timeouts} snapshots"
+            player.name: f"the gate of {player.name} is silent: its last {self._timeouts} snapshots came by the timeout"
             for player in seen.state.players.values()
             if player.is_active and self._is_silent(seen.state, player)
         }

@@ -52,7 +52,7 @@ class HeartbeatStatus:
         """The phase, the daemon's process, and why it ended."""
         who = f"pid {self.pid}" if self.live else "not running"
         if self.pid and (not self.live or self.heartbeat_age_s > WORTH_TELLING_S):
-            who += f", last sign of life {duration_text(self.heartbeat_age_s)} ago"
+            who += f", last heard of {duration_text(self.heartbeat_age_s)} ago"
         return f"{self.phase} ({who})" + (f", {self.message}" if self.message else "")
 
     def workers_text(self) -> str:

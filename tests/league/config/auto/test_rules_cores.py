@@ -32,7 +32,7 @@ def test_a_small_network_has_work_for_one_thread_and_no_more_hosts_than_it_keeps
     """A decision of a fast board game costs three times as much to learn from as to make."""
     found = chosen(board_game(), cores)
     assert found[:2] == (1, hosts)
-    wants = f"learning wants {0.7457 * cores:.1f} of {cores} cores"
+    wants = f"learning needs {0.7457 * cores:.1f} of {cores} cores"
     assert found[2]["learner.pipeline.threads"].startswith(wants)
     assert found[2]["learner.pipeline.threads"].endswith(", and an update of 2,048 decisions has work for 1")
     kept_up = {2: "2 cores, one of them learns"}
@@ -59,7 +59,7 @@ def test_learning_from_images_has_work_for_several_threads(cores: int, threads: 
 def test_where_acting_takes_nearly_all_the_time_one_thread_learns_and_every_other_core_acts(cores: int) -> None:
     threads, hosts, reasons = chosen(board_game(costs=replace(SLOW, make_s=1e-3)), cores)
     assert (threads, hosts) == (1, cores - 1)
-    assert reasons["learner.pipeline.threads"].startswith("learning wants 0.")
+    assert reasons["learner.pipeline.threads"].startswith("learning needs 0.")
 
 
 def test_several_epochs_of_a_lone_seat_count_as_often_as_they_are_learnt_from() -> None:

@@ -150,7 +150,7 @@ def test_what_is_left_out_is_said_once_whatever_its_numbers() -> None:
             beside.look(1e6)
         beside.process.reply(remark)
         beside.look(1e6)
-    assert beside.said == [f"The probe yardsticks leaves something out: {remarks[place]}." for place in (0, 2)]
+    assert beside.said == [f"The probe yardsticks measured without: {remarks[place]}." for place in (0, 2)]
 
 
 def test_one_that_takes_too_long_is_ended_and_its_cost_counts(beside: Beside) -> None:

@@ -112,7 +112,7 @@ def test_a_stopped_run_says_when_it_was_last_seen_what_it_has_used_and_its_size(
     rewrite_status(run, heartbeat_at=time.time() - 7_300, trained_s=5_400.0, budget_spent=0.25)
     report = read_status(run)
     first, _, _, amounts, *_ = report.text().splitlines()
-    assert first.startswith(f"{run}: stopped (not running, last sign of life 2.0 h ago)")
+    assert first.startswith(f"{run}: stopped (not running, last heard of 2.0 h ago)")
     taken = sum(path.lstat().st_blocks * 512 for path in run.rglob("*") if path.is_file())
     assert report.disk_bytes == taken > 0
     assert amounts == f"trained for 1.5 h, 75% of the budget left, {size_text(taken)} on disk"
@@ -135,12 +135,12 @@ def test_a_daemon_of_another_host_is_alive_as_long_as_it_writes(run: Path) -> No
     assert "steps/s" not in report.text()
     seen = report.heartbeat
     assert (seen.live, seen.phase, seen.workers) == (False, "silent", ())
-    assert "silent (not running, last sign of life 10.0 min ago)" in report.text()
+    assert "silent (not running, last heard of 10.0 min ago)" in report.text()
 
 
 def test_a_live_daemon_that_has_not_written_for_minutes_is_reported(run: Path) -> None:
     rewrite_status(run, daemon=this_process(), phase="running", heartbeat_at=time.time() - 240)
-    assert "last sign of life 4.0 min ago" in read_status(run).text().splitlines()[0]
+    assert "last heard of 4.0 min ago" in read_status(run).text().splitlines()[0]
     rewrite_status(run, heartbeat_at=time.time())
     assert "sign of life" not in read_status(run).text()
 

@@ -64,7 +64,7 @@ export function render(root, data, context) {
   }
   if (!data.charts.length) root.append(note('No metrics of this player yet.'));
   root.append(
-    card('Whom it meets', data.met ? mix(data.mix) : note('No games yet.'), data.met ? table({
+    card('Opponents', data.met ? mix(data.mix) : note('No games yet.'), data.met ? table({
       id: 'opponents', caption: 'Opponents by the weight of their games now', rows: data.opponents,
       columns: [
         {key: 'name', label: 'Opponent'},
