@@ -66,8 +66,8 @@ def with_contents(text: str) -> str:
     """A page whose paragraph that begins with "Contents:" names its sections, with links."""
     bare = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     links = [f"[{head}](#{re.sub('[^a-z0-9 -]', '', head.lower()).replace(' ', '-')})" for head in HEADS.findall(bare)]
-    lines = textwrap.wrap(f"Contents: {', '.join(links)}.".replace("](", "]\0("), width=118, break_long_words=False)
-    return CONTENTS.sub(lambda _: "\n".join(lines).replace("\0", ""), text, count=1)
+    lines = textwrap.wrap(f"Contents: {'; '.join(links)}.", width=118, break_long_words=False, break_on_hyphens=False)
+    return CONTENTS.sub(lambda _: "\n".join(lines), text, count=1)
 
 
 def pages() -> dict[Path, str]:
