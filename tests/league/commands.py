@@ -19,7 +19,7 @@ from league.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
-STAGE = re.compile(r"league: .* \.\.\.|[\d,]+ of [\d,]+ \w+(, about .* left)?")
+PROGRESS = re.compile(r"league: .* \.\.\.|[\d,]+ of [\d,]+ \w+(, about .* left)?")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def league(*arguments: object) -> Ran:
         code = int(left.code or 0)
     finally:
         sys.argv = before
-    said = [line for line in err.getvalue().splitlines(keepends=True) if not STAGE.fullmatch(line.rstrip("\n"))]
+    said = [line for line in err.getvalue().splitlines(keepends=True) if not PROGRESS.fullmatch(line.rstrip("\n"))]
     return Ran(code, out.getvalue(), "".join(said))
 
 

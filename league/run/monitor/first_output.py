@@ -13,7 +13,7 @@ from typing import Any, Self, TextIO
 
 from league.stages import LOGGER
 
-FIRST_AFTER_S = 0.4
+FIRST_AFTER_S = 0.7
 """Silence after which a command says that it works; most answer before that."""
 AGAIN_AFTER_S = 5.0
 """Silence within a stage after which its age is shown."""
