@@ -1,6 +1,6 @@
 """Measures of each command when it is first heard of, its longest silence and its whole time; JSON object last.
 
-`python benchmarks/first_output.py [--tree NAME=PATH ...]` runs every command in every tree, one after the other, so that
+`python benchmarks/first_output.py [--tree NAME=PATH ...]` runs every command in every tree, one after the other. So
 two versions are compared on one machine in one run.
 """
 
@@ -24,7 +24,7 @@ LIMIT_S = 200.0
 
 @dataclass(frozen=True)
 class Heard:
-    """Seconds until the first output, of the longest silence, and in all; first_s is None for none; code: of the exit."""
+    """Seconds until the first output (None for none), of the longest silence, and in all; code: of the exit."""
 
     command: str
     first_s: float | None

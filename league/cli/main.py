@@ -73,7 +73,8 @@ def _into_panels() -> None:
     """Puts every command under its head; one that is under none would stand apart."""
     panel_of = {name: panel for panel, names in PANELS.items() for name in names}
     order = {name: place for place, name in enumerate(panel_of)}
-    for entry in (*app.registered_commands, *app.registered_groups):
+    entries: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for entry in entries:
         entry.rich_help_panel = panel_of.get(_name_of(entry))
     app.registered_commands.sort(key=lambda entry: order.get(_name_of(entry), len(order)))
 

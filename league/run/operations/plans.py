@@ -197,6 +197,11 @@ def plan_gc(inputs: PlanInputs, keep: int) -> Plan:
     return Plan(words, (RetireSnapshots(keep, is_exact=True, note=note),), inputs.config)
 
 
+def adds_player(event: SettingsChanged) -> bool:
+    """True if a change came with a new player, which is taken back by retiring that player."""
+    return any(change.key.endswith((".count", "league.players")) for change in event.changes)
+
+
 def plan_undo(inputs: PlanInputs, number: int) -> Plan:
     """The changes of an event are taken back, where nothing has changed them again since."""
     event = inputs.event_of(number)
@@ -209,7 +214,7 @@ def plan_undo(inputs: PlanInputs, number: int) -> Plan:
         raise OperationRefused(
             f"event {number} is {type(event).__name__}, which has no inverse; only changes of settings have one"
         )
-    if any(change.key.endswith((".count", "league.players")) for change in event.changes):
+    if adds_player(event):
         raise OperationRefused(f"event {number} added a player; retire that player instead")
     for change in event.changes:
         if json.dumps(_present(inputs, change.key)) != change.new:

@@ -7,6 +7,7 @@ import msgspec
 from league.core.state.events import ConfigChanged, PolicyImported, SettingsChanged
 from league.run.control.door_file import NoDoor, read_door_file
 from league.run.operations.catalogue import OPERATIONS, Argument
+from league.run.operations.plans import adds_player
 from league.see.page.runs.opened_run import OpenedRun
 
 MAX_NAMES = 300
@@ -105,16 +106,17 @@ def _names(run: OpenedRun) -> dict[str, tuple[str, ...]]:
 def _changes(run: OpenedRun) -> list[ChangeRow]:
     undone = {event.event.undoes for event in run.notable if isinstance(event.event, SettingsChanged)}
     rows: list[ChangeRow] = []
+    overtaken: set[str] = set()  # keys that a later event changed again
     for noted in reversed(run.notable):
         event = noted.event
         if isinstance(event, SettingsChanged | ConfigChanged) and event.changes:
             text = ", ".join(f"{change.key} {change.old} to {change.new}" for change in event.changes[:4])
             text += f" and {len(event.changes) - 4} more" if len(event.changes) > 4 else ""
-            is_live_change = isinstance(event, SettingsChanged)
+            keys = {change.key for change in event.changes}
+            is_undoable = isinstance(event, SettingsChanged) and not adds_player(event) and not keys & overtaken
+            overtaken |= keys
             reason = event.reason if isinstance(event, SettingsChanged) else ""
-            rows.append(
-                ChangeRow(noted.seq, noted.wall_time, text, event.by, reason, is_live_change, noted.seq in undone)
-            )
+            rows.append(ChangeRow(noted.seq, noted.wall_time, text, event.by, reason, is_undoable, noted.seq in undone))
         elif isinstance(event, PolicyImported):
             rows.append(
                 ChangeRow(noted.seq, noted.wall_time, f"{event.snapshot.snapshot_id} joins", "", "", True, False)

@@ -28,5 +28,6 @@ def test_an_operation_has_a_command_that_the_guide_shows(name: str) -> None:
 
 
 def test_every_command_is_under_a_head_of_the_help() -> None:
-    panels = [entry.rich_help_panel for entry in (*app.registered_commands, *app.registered_groups)]
+    panels = [*(command.rich_help_panel for command in app.registered_commands)]
+    panels += [group.rich_help_panel for group in app.registered_groups]
     assert all(isinstance(panel, str) for panel in panels) and len(set(panels)) <= 9

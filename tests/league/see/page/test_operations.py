@@ -64,6 +64,14 @@ def test_the_plan_says_what_is_then_done_and_can_be_taken_back(live: tuple[RunFo
     assert section(client, "operations")["changes"][1]["is_undone"]
 
 
+def test_what_was_changed_again_is_not_offered_to_be_taken_back(live: tuple[RunFolder, TestClient]) -> None:
+    _, client = live
+    for value in (0.0002, 0.0003):
+        assert ask(client, "set", key="learner.learning_rate", value=value)[0] == 200
+    newest, before = section(client, "operations")["changes"][:2]
+    assert (newest["is_undoable"], before["is_undoable"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("status", "what", "arguments", "words"),
     [
