@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Self, TextIO
 
@@ -18,6 +20,8 @@ FIRST_AFTER_S = 0.7
 AGAIN_AFTER_S = 5.0
 """Silence within a stage after which its age is shown."""
 LOOK_EVERY_S = 0.1
+MAX_START_S = 5.0
+"""Longest start of the interpreter; a process that is older runs its second command, as in tests."""
 HEAVY = frozenset({"ray", "torch"})
 """Packages that a cold machine reads for seconds, and that no other thread interrupts meanwhile."""
 
@@ -35,7 +39,7 @@ class FirstOutput(logging.Handler):
         self._has_stage = False
         self._is_silent = True
         self._own = False
-        self._since = self._stage_at = time.monotonic()
+        self._since = self._stage_at = time.monotonic() - _process_age_s()
         self._ended = threading.Event()
         self._streams: list[TextIO] = []
         self._finder = _HeavyImports(self)
@@ -101,6 +105,16 @@ class FirstOutput(logging.Handler):
 
         stream.write = noticed  # type: ignore[method-assign]
         self._streams.append(stream)
+
+
+def _process_age_s() -> float:
+    """Seconds since this process began, for its user waits since then; 0 in one that has done other things before."""
+    try:
+        began = float(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        return 0.0
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    return age_s if 0.0 <= age_s < MAX_START_S else 0.0
 
 
 class _HeavyImports(MetaPathFinder):
