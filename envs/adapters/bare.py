@@ -193,7 +193,9 @@ class GymnasiumLoop:
 
     def choose(self) -> tuple[Any, int]:
         """As in `Loop`."""
-        return (None, 0) if self._over else (self._chooser(SEAT, self._seen[0], _mask_of(self._env, SEAT, *self._seen)), 1)
+        return (
+            (None, 0) if self._over else (self._chooser(SEAT, self._seen[0], _mask_of(self._env, SEAT, *self._seen)), 1)
+        )
 
     def step(self, actions: Any) -> None:
         """As in `Loop`."""

@@ -24,7 +24,7 @@ class KeepsFrames(Protocol):
 
 
 def make_shown(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """As `league.envs.registry.make`, drawn: with a render mode where the game takes one, else with the one it gave itself.
+    """As `league.envs.registry.make`, drawn: with a render mode where the game takes one, else with its own.
 
     Raises:
       EnvError: see `make`.

@@ -72,7 +72,7 @@ def _loop(game: BatchedEnv, choose: Chooser, opened: ExitStack) -> Loop:
 
 
 class TurnLoop:
-    """One game of an env that keeps the contract of `league.envs.protocol` itself, so that it shows the fields of its spec."""
+    """One game of an env that keeps the contract of `league.envs.protocol`, so that it shows the fields of its spec."""
 
     def __init__(self, game: BatchedEnv, choose: Chooser) -> None:
         self._game = game
