@@ -32,8 +32,7 @@ from league.envs.spec_facts import spec_facts
 from league.envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays by default
-OTHER_STEPS = 20  # turns of another seed that an env has behind it when it repeats its games
-MIN_STEPS = 20  # turns that a slow env is played at least
+OTHER_STEPS, MIN_STEPS = 20, 20  # turns of another seed before games are repeated; least turns of a slow env
 MAX_KEPT_BYTES = 1 << 28  # of observations, which are compared later; with large images fewer turns are played
 
 
@@ -388,15 +387,11 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
     spec = env.spec
     yield from (Finding("fact", name, text) for name, text in spec_facts(spec))
     if check.lengths:
-        mean = np.mean(check.returns, axis=0)
-        yield Finding(
-            "fact",
-            "episodes of the check",
-            f"{len(check.lengths)} at random, {np.mean(check.lengths):.1f} turns on average,"
-            f" {check.num_truncated} truncated, mean returns {', '.join(f'{value:+.2f}' for value in mean)}",
-        )
+        returns = ", ".join(f"{value:+.2f}" for value in np.mean(check.returns, axis=0))
+        lengths = f"{len(check.lengths)} at random, {np.mean(check.lengths):.1f} turns on average"
+        episodes = f"{lengths}, {check.num_truncated} truncated, mean returns {returns}"
     else:
-        none = f"none ended in {check.num_steps} turns; give more, by --steps N"
-        yield Finding("fact", "episodes of the check", none)
+        episodes = f"none ended in {check.num_steps} turns; give more, by --steps N"
+    yield Finding("fact", "episodes of the check", episodes)
     yield Finding("fact", "returns", returns_text(spec))
     yield Finding("fact", "copies", check.copies or "not tried")
