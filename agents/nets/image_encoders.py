@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from league.agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, unset_on_cpu
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.input_scaling import FieldScaling
+from league.agents.nets.kernels.precision import ExactModule
 from league.agents.nets.mlp import FlattenFields, dense_blocks
 from league.envs.facts.pictures import PICTURE_RANK, has_channels_first, picture_shape
 from league.envs.protocol import ArraySpec
@@ -86,7 +87,7 @@ class StridedStage(nn.Module):
         return self.activation(self.entry(pictures))
 
 
-class BlockMeans(nn.Module):
+class BlockMeans(ExactModule):
     """Means over square blocks of pixels, as many to a side as bring both sides to `LARGE_SIDE` at most."""
 
     pixels: Tensor

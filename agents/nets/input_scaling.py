@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from league.agents.nets.config import NetworkConfig
+from league.agents.nets.kernels.precision import ExactModule
 from league.envs.protocol import ArraySpec
 
 
@@ -27,7 +28,7 @@ def symlog(numbers: Tensor) -> Tensor:
     return numbers.sign() * numbers.abs().log1p()
 
 
-class FieldScaling(nn.Module):
+class FieldScaling(ExactModule):
     """Scales one observation field as a config says: first by its moments, then by its transform.
 
     Args:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from league.agents.nets.kernels.precision import ExactModule
+
 MAX_GROWTH = 100.0
 """Largest factor by which a batch's second moment may exceed the running one; the batch is scaled down to it.
 
@@ -71,7 +73,7 @@ def moment_rate(rate: float, *, steps: int) -> float:
     return max(rate, 1.0 / (steps + FIRST_UPDATES))
 
 
-class ValueScale(nn.Module):
+class ValueScale(ExactModule):
     """Mean and second moment of the value targets, float32 [2].
 
     A first deviation that is too large is worse than one that is too small. Shrinking stretches the weights of a fresh

@@ -129,3 +129,14 @@ def test_a_number_of_a_field_without_axes_has_one_pair() -> None:
 def test_moments_that_do_not_fit_are_refused(moments: Mapping[str, Moments], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build("mlp", "none", moments=moments)
+
+
+@pytest.mark.parametrize("encoder", CASES)
+def test_a_bfloat16_copy_scales_by_the_moments_of_float32(encoder: str) -> None:
+    """1013.25 with a deviation of 0.5 is 1012 in bfloat16: the copy would read 2.5 where the learner reads 0."""
+    fields = {name: spec for name, spec in CASES[encoder].items() if spec.dtype == "float32"}
+    moments = {name: ((1013.25, 0.5),) * spec.shape[-1] for name, spec in fields.items()}
+    obs = {name: 1013.25 + 5e-4 * field if name in fields else field for name, field in draw(encoder).items()}
+    by_hand = {name: by_moments(field, moments[name]) if name in fields else field for name, field in obs.items()}
+    scaled, plain = build(encoder, "none", moments=moments).bfloat16(), build(encoder, "none").bfloat16()
+    torch.testing.assert_close(scaled.step(obs).logits, plain.step(by_hand).logits)

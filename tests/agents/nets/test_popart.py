@@ -111,3 +111,9 @@ def test_the_first_batches_count_as_in_a_plain_mean_with_ten_updates_of_the_init
     assert weights[0] == pytest.approx(10.0 * 10.0 / 50.0)
     assert weights[1:] == pytest.approx([10.0 / 50.0] * 40)
     assert moment_rate(0.2, steps=1) == 0.2 and moment_rate(0.01, steps=1000) == 0.01
+
+
+def test_a_bfloat16_copy_has_the_values_of_float32_far_from_0() -> None:
+    raw, scale = torch.tensor([-1.0, 0.0, 1.0]), ValueScale(1013.25, 4.0)
+    expected = scale(raw)
+    torch.testing.assert_close(scale.to(torch.bfloat16)(raw), expected, rtol=0.0, atol=0.0)
