@@ -26,6 +26,9 @@ updates.
 MIN_STD = 1e-4
 """Least standard deviation; also that before the first batch, unless a configuration knows better."""
 
+FLOAT32_STD = 2.0**-11
+"""Least standard deviation as a share of the mean: of less, the difference of two float32 squares says nothing."""
+
 MAX_STD = 1e18
 """Its square is a float32, and a thousand of the largest rewards of a game lie within it."""
 
@@ -48,7 +51,8 @@ class ValueStatistics:
     @property
     def std(self) -> Tensor:
         """Standard deviation float32 [], held within bounds so that neither constant nor wild targets break it."""
-        return (self.second_moment - self.mean.square()).clamp(min=0.0).sqrt().clamp(MIN_STD, MAX_STD)
+        std = (self.second_moment - self.mean.square()).clamp(min=0.0).sqrt()
+        return torch.maximum(std, FLOAT32_STD * self.mean.abs()).clamp(MIN_STD, MAX_STD)
 
 
 def denormalise_values(outputs: Tensor, statistics: ValueStatistics) -> Tensor:

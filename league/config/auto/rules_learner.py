@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from league.agents.learner.config import DEFAULT_ALGORITHM
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
-from league.config.auto.situation import Situation, power_of_two
+from league.config.auto.situation import Situation, power_of_two, rounded_moments
 from league.envs.facts.game_facts import GameFacts
 from league.wording import number_text
 
@@ -45,6 +45,8 @@ UNEVEN_RETURNS = 10.0
 """Ratio of returns between seat groups from which each has its own scale."""
 FAR_FROM_ZERO = 3.0
 """Deviations of the returns of random play from which their mean lies far from 0."""
+FLOAT32_STEP = 1e-6
+"""Share of a number by which float32 tells two of them well apart."""
 REWARD_SHARE = 0.01
 """Of the discounted rewards that a lone seat meets under random play: smaller advantages count as noise."""
 
@@ -149,7 +151,7 @@ def value_start(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     mean, square = math.fsum(means) / max(len(means), 1), math.fsum(squares) / max(len(squares), 1)
     deviation = math.sqrt(square + math.fsum((one - mean) ** 2 for one in means) / max(len(means), 1))
     if abs(mean) > FAR_FROM_ZERO * deviation > 0.0:
-        moments = [float(f"{mean:.4g}"), float(f"{deviation:.2g}")]
+        moments = rounded_moments(mean, deviation)
         yield AutoValue("network.value_moments", moments, f"random play returned {number_text(mean, 4)} on average")
 
 
@@ -182,6 +184,8 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def reward_scales(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Rewards of about 1 where they are tiny or huge, or where seat groups earn on scales of their own.
 
+    Where returns lie far from 0 beside what they differ by, it is their deviation that is brought there.
+
     A fresh network errs by about a tenth: beside tiny returns its errors hide them for long. The first errors beside
     huge returns have squares beyond float32. Groups share the running scales of values and advantages, so that the
     group that earns little would learn nothing.
@@ -205,8 +209,14 @@ def _seats_by_group(game: GameFacts) -> list[Sequence[int]]:
 
 
 def _size_of_returns(game: GameFacts, seats: Sequence[int]) -> float:
-    """Size of the returns of some seats under random play, rare ones aside where others are not 0; 0 if unknown."""
+    """Size of what is at stake for some seats under random play, 0 if unknown.
+
+    The largest return, rare ones aside where others are not 0. Of returns far from 0 the largest deviation, as far as
+    float32 can tell such returns apart.
+    """
     returns = [game.returns[seat] for seat in seats if seat < len(game.returns)]
+    if returns and all(abs(one.mean) > FAR_FROM_ZERO * one.deviation > 0.0 for one in returns):
+        return max(max(one.deviation, FLOAT32_STEP * abs(one.mean)) for one in returns)
     usual = max((max(abs(one.p5), abs(one.p95)) for one in returns), default=0.0)
     return usual or max((max(abs(one.low), abs(one.high)) for one in returns), default=0.0)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from league.agents.nets.config import MIN_DEVIATION
 from league.config.auto.draft import AutoValue, Draft
-from league.config.auto.situation import Situation
+from league.config.auto.situation import Situation, rounded_moments
 from league.envs.facts.game_facts import LARGE_INPUT
 from league.envs.facts.number_sizes import NumberSize
 from league.envs.facts.pictures import PICTURE_RANK, picture_shape
@@ -96,8 +96,7 @@ def _moments(size: NumberSize) -> list[float]:
         return [size.mean, float(f"{largest:.2g}")] if largest > LARGE_INPUT else AS_IT_IS
     if size.deviation >= SMALL_DEVIATION * beside or size.high - size.low >= SMALL_RANGE * beside:
         return AS_IT_IS
-    deviation = float(f"{size.deviation:.2g}")
-    return [round(size.mean, 1 - math.floor(math.log10(deviation))), deviation]
+    return rounded_moments(size.mean, size.deviation)
 
 
 def input_scaling(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

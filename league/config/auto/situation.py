@@ -161,3 +161,9 @@ def power_of_two(value: float, *, low: int, high: int) -> int:
     """
     exponent = round(math.log2(max(value, 1e-9)))
     return int(min(max(2.0**exponent, low), high))
+
+
+def rounded_moments(mean: float, deviation: float) -> list[float]:
+    """Mean and deviation for a configuration: two digits of the deviation, and the mean to a tenth of it or less."""
+    short = float(f"{deviation:.2g}")
+    return [round(mean, 1 - math.floor(math.log10(short))), short]

@@ -50,8 +50,8 @@ def test_known_moments_are_begun_with_and_count_as_the_first_batches() -> None:
 
 
 def test_the_deviation_of_constant_targets_stays_positive() -> None:
-    constant = statistics_of(torch.full((4, 4), 2.0))
-    assert constant.std.item() == pytest.approx(1e-4)
+    assert statistics_of(torch.full((4, 4), 2.0)).std.item() == pytest.approx(2.0 / 2048)
+    assert statistics_of(torch.zeros(4, 4)).std.item() == pytest.approx(1e-4)
 
 
 @pytest.mark.parametrize("size", [1e8, 1e15])
@@ -117,3 +117,11 @@ def test_a_bfloat16_copy_has_the_values_of_float32_far_from_0() -> None:
     raw, scale = torch.tensor([-1.0, 0.0, 1.0]), ValueScale(1013.25, 4.0)
     expected = scale(raw)
     torch.testing.assert_close(scale.to(torch.bfloat16)(raw), expected, rtol=0.0, atol=0.0)
+
+
+@pytest.mark.parametrize("mean", [12_735.0, 12_736.0, 12_737.3, -3e6])
+def test_the_deviation_far_from_0_is_at_least_what_float32_squares_can_tell(mean: float) -> None:
+    """12,736 squared is known to 16: with a deviation of 1, the difference of the squares is 0 or 16."""
+    found = float(ValueScale(mean, 1.0).statistics.std)
+    assert 0.999 * abs(mean) / 2048 <= found <= abs(mean) / 500
+    assert float(ValueScale(12.0, 1.0).statistics.std) == pytest.approx(1.0)

@@ -142,3 +142,13 @@ def test_a_value_begins_at_returns_that_lie_far_from_0(
     returns = tuple(Spread(mean + shift, 2.0, mean - 5.0, mean - 3.0, mean + 3.0, mean + 5.0) for shift in (-1.0, 1.0))
     game = board_game(returns=returns, return_values=(), final_only=final_only, spec=spec(win_draw_loss=False))
     assert settled(game)[0].network.value_moments == moments
+
+
+@pytest.mark.parametrize("mean", [12_736.4, -12_736.4, 99_999.7, 32.25])
+@pytest.mark.parametrize("deviation", [1.0, 0.5, 9.96])
+def test_a_first_mean_is_rounded_by_the_deviation(mean: float, deviation: float) -> None:
+    returns = (Spread(mean, deviation, mean - 3, mean - 2, mean + 2, mean + 3),) * 2
+    game = board_game(returns=returns, return_values=(), spec=spec(win_draw_loss=False))
+    found, width = settled(game)[0].network.value_moments
+    assert abs(found - mean) <= 0.06 * deviation
+    assert width == pytest.approx(deviation, rel=0.05)
