@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+
+import numpy as np
 
 from league.config.auto import rules_run
 from league.config.auto.draft import AutoValue, Draft
@@ -14,10 +17,12 @@ MAKING_SHARE = 0.02
 """Of the budget: time to make all games of an actor host."""
 MEMORY_SHARE = 0.1
 """Of this machine's memory: all games of an actor host."""
-ARENAS = 3
-"""Sets of games that an actor host holds: one for each learning player, one for rating matches."""
+LEARNING_PLAYERS = 2
+"""Learning players where the rules of the league are still to choose them: at most so many."""
 CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
+STEP_BYTES = 32
+"""Of a recorded decision beside what is observed: action, probability, reward, discount, flags and version."""
 HAND_OVER_S = 5e-4
 """Processor time of a request of one actor host beside the forward pass, see `benchmarks.throughput`."""
 CENTRAL_GAIN = 2.0
@@ -47,19 +52,33 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if budget_s is not None:
         begin_s = costs.make_s + costs.reset_s
         begins = "making one takes" if costs.make_s >= costs.reset_s else "making and resetting one takes"
-        limits[f"{begins} {number_text(begin_s, 2)} s"] = MAKING_SHARE * budget_s / (ARENAS * max(begin_s, 1e-9))
-    if costs.make_mib > 0.0:
-        limits[f"one takes {number_text(costs.make_mib, 2)} MiB"] = (
-            MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
-        )
+        limits[f"{begins} {number_text(begin_s, 2)} s"] = MAKING_SHARE * budget_s / (arenas(draft) * max(begin_s, 1e-9))
+    in_memory = MEMORY_SHARE * situation.memory_mib / (arenas(draft) * game_mib(situation, draft))
+    limits[f"one takes {number_text(game_mib(situation, draft), 2)} MiB"] = in_memory
     turns = situation.least_decisions(MAX_GAMES) / max(game.acting, 1e-3)
     limits[f"each should play {EPISODES_EACH} games in the budget"] = turns / (
         EPISODES_EACH * max(game.turns.mean, 1.0)
     )
     limits[f"each should give {ROUNDS} unrolls in the budget"] = turns / (ROUNDS * draft.whole("learner.unroll_length"))
     reason, least = min(limits.items(), key=lambda item: item[1])
-    chosen = power_of_two(least, low=1 if game.acting >= CROWD else MIN_GAMES, high=MAX_GAMES)
+    low = 1 if game.acting >= CROWD or in_memory < MIN_GAMES else MIN_GAMES
+    chosen = power_of_two(least, low=low, high=MAX_GAMES)
     yield AutoValue("actors.num_envs", chosen, f"with {chosen} {reason}" if least == wanted else reason)
+
+
+def arenas(draft: Draft) -> int:
+    """Sets of games that an actor host holds: one for each learning player, one for rating matches."""
+    is_open = not draft.groups() and not draft.value("league.preset")
+    return (LEARNING_PLAYERS if is_open else draft.num_players()) + 1
+
+
+def game_mib(situation: Situation, draft: Draft) -> float:
+    """Memory of one game of an arena: its own, and the unrolls of its seats with their last step."""
+    spec = situation.game.spec
+    step_bytes = STEP_BYTES + (spec.actions.num_actions if spec.has_mask else 0)
+    step_bytes += sum(math.prod(one.shape) * np.dtype(one.dtype).itemsize for one in spec.observations.values())
+    unrolls = spec.num_seats * (draft.whole("learner.unroll_length") + 1) * step_bytes
+    return situation.costs.make_mib + unrolls / 2**20
 
 
 def unroll_length(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from league.config.auto import rules_run
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
+from league.config.auto.rules_actors import arenas, game_mib
 from league.config.auto.situation import Situation
 from league.wording import counted, number_text
 
@@ -72,7 +73,9 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     learners = draft.whole("runtime.learner_hosts")
     free = max(situation.cores - learners, 1)
     limits = {f"{counted(situation.cores, 'core')}, one of them learns": float(free)}
-    limits[f"each host takes {HOST_MIB:g} MiB of memory"] = MEMORY_SHARE * situation.memory_mib / HOST_MIB - learners
+    games_mib = arenas(draft) * draft.whole("actors.num_envs") * game_mib(situation, draft)
+    for_actors = MEMORY_SHARE * situation.memory_mib - learners * HOST_MIB
+    limits[f"each host takes {HOST_MIB + games_mib:,.0f} MiB of memory"] = for_actors / (HOST_MIB + games_mib)
     if not situation.network.learns_on_gpu:
         making, _ = _costs(situation, draft)
         costs, threads, decisions = situation.network, draft.whole(THREADS), decisions_of_update(draft)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from league.config.auto.situation import NetworkCosts
 from league.config.run_config import BudgetConfig
 from league.envs.facts.game_facts import GameFacts
-from tests.league.config.auto.situations import FAST, SLOW, board_game, one_seat, settled
+from tests.league.config.auto.situations import FAST, SLOW, board_game, one_seat, settled, spec
 
 HOUR = BudgetConfig(seconds=3600.0)
 IMAGES = NetworkCosts(act_call_s=1e-3, act_s=2e-4, update_call_s=2e-2, learn_s=8e-4)
@@ -74,8 +75,25 @@ def test_memory_bounds_the_hosts() -> None:
     game = board_game(costs=EMULATOR)
     threads, hosts, reasons = chosen(game, 64, network=IMAGES, memory_mib=8192.0)
     assert (threads, hosts) == (8, 15)
-    assert reasons["runtime.actor_hosts"] == "each host takes 250 MiB of memory"
+    assert reasons["runtime.actor_hosts"] == "each host takes 251 MiB of memory"
     assert chosen(game, 64, network=IMAGES, memory_mib=100.0)[1] == 1
+
+
+@pytest.mark.parametrize("make_mib", [0.01, 1.0, 50.0, 500.0])
+@pytest.mark.parametrize("roles", [0, 1, 3])
+@pytest.mark.parametrize("shape", [(84,), (84, 84, 4)])
+def test_all_games_of_all_hosts_fit_into_half_of_the_memory(
+    make_mib: float, roles: int, shape: tuple[int, ...]
+) -> None:
+    """Each host holds games, and the unrolls of their seats, for every learning player and for rating matches."""
+    game = board_game(costs=replace(SLOW, make_mib=make_mib, make_s=1e-4), spec=spec(shape=shape))
+    given = {"league": {"players": [{"role": "main_agent", "name": f"p{i}"} for i in range(roles)]}} if roles else None
+    situation = {"cores": 16, "memory_mib": 32_768.0, "budget": HOUR}
+    config, _ = settled(game, given, **situation)
+    arenas = sum(player.count for player in config.league.players) + 1
+    unroll_mib = 2 * (config.learner.unroll_length + 1) * 4 * math.prod(shape) / 2**20
+    host_mib = 250.0 + arenas * config.actors.num_envs * (make_mib + unroll_mib)
+    assert host_mib * config.runtime.actor_hosts <= 0.5 * 32_768
 
 
 def test_threads_divide_the_rows_of_a_batch() -> None:
