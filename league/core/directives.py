@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from league.core import plugin_calls
+from league.core.gates.e_values import evidence_against, forget_evidence
 from league.core.gates.gates import GATE, TIMEOUT, Trial
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.quality import add_quality
@@ -65,7 +66,8 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
     view = view_of(state, player)
     gate_opponents = plugin_calls.gate_opponents(view) if state.is_competitive else np.array([], dtype=np.int64)
     known = view.posterior.take(gate_opponents)
-    verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate))
+    evidence = evidence_against(state, player, gate_opponents)
+    verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate, evidence))
     if verdict is None:
         return []
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, player, verdict.reason)
@@ -225,6 +227,7 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     player.mean_return, player.return_games = 0.0, 0.0
     player.episodes = Episodes()
     state.payoff.forget(player.policy)
+    forget_evidence(state, event.player)
 
 
 def apply_dropped(state: LeagueState, event: DirectiveDropped) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from league.core import plugin_calls
 from league.core.directives import gate_directive, view_of
+from league.core.gates.e_values import record_evidence
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.pfsp import sparse_probabilities
 from league.core.matchmaking.quality import note_chances, record_quality
@@ -243,15 +244,13 @@ def _record_pairs(state: LeagueState, lease_id: int, outcome: AssignmentOutcome)
         policy not in state.players or lease_id >= state.players[policy].first_lease_id for policy in outcome.policies
     ]
     for i, j in counted_pairs(outcome.policies, state.teams):
-        state.payoff.add(
-            numbers[i],
-            numbers[j],
-            seat=i,
-            results=(outcome.wins[i][j], outcome.draws[i][j], outcome.wins[j][i]),
-            score=score_sum(state.scoring, outcome, teams=state.teams, seat=i, opponent=j),
-            now=float(staleness_clock[numbers[i]] + staleness_clock[numbers[j]]),
-            counts=current[i] and current[j],
-        )
+        results = (outcome.wins[i][j], outcome.draws[i][j], outcome.wins[j][i])
+        score = score_sum(state.scoring, outcome, teams=state.teams, seat=i, opponent=j)
+        now = float(staleness_clock[numbers[i]] + staleness_clock[numbers[j]])
+        counts = current[i] and current[j]
+        state.payoff.add(numbers[i], numbers[j], seat=i, results=results, score=score, now=now, counts=counts)
+        if counts and outcome.policies[i] in state.players:
+            record_evidence(state, outcome.policies[i], numbers[j], score=score, games=sum(results), now=now)
 
 
 def _check_assignment(state: LeagueState, lease: Lease, policies: tuple[str, ...]) -> None:

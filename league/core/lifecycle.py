@@ -76,7 +76,7 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
 
 def start_run(state: LeagueState, command: StartRun, rng: np.random.Generator) -> list[Event]:
     """Give every open lease up and count the token on, so that answers to an earlier run are refused."""
-    return [*_expire_all(state, "the daemon was started again"), RunStarted(state.token + 1)]
+    return [*_expire_all(state, "the daemon was started again"), RunStarted(state.token + 1, carries_evidence=True)]
 
 
 def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> list[Event]:
@@ -201,6 +201,7 @@ def apply_config(state: LeagueState, event: ConfigChanged) -> None:
 def apply_started(state: LeagueState, event: RunStarted) -> None:
     """A new run, whose hosts are others: only those that are parked stay so."""
     state.token, state.running = event.token, True
+    state.carries_evidence = event.carries_evidence
     state.hosts = {name: held for name, held in state.hosts.items() if held == PARKED}
 
 

@@ -34,6 +34,8 @@ class Trial:
       steps: trained since the last snapshot or reset.
       gate_opponents: int64 [C], numbers of those to be beaten. names: number -> id.
       posterior: win rate against each of the C opponents.
+      log_evidence: float64 [C], natural logarithms of e-values against each one's being unbeaten, see
+        `league.core.gates.e_values`. None for a gate that looks at none; the posterior gate then holds.
     """
 
     steps: int
@@ -41,6 +43,7 @@ class Trial:
     names: Mapping[int, str]
     posterior: Posterior
     config: GateConfig
+    log_evidence: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

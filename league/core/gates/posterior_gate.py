@@ -1,11 +1,11 @@
 """A gate whose error is bounded however often it looks and however many opponents there are.
 
-Every opponent is judged by its own games alone: an e-value says how much they speak against its being unbeaten. Under
-that hypothesis an e-value ever exceeds 1 / a with a chance of at most a, whenever one looks and whenever one stops.
-The gate asks this of every opponent, so no single unbeaten one gets past it more often than a; more of them only hold
-it better.
+Every opponent is judged by its own games alone: an e-value says how much they speak against its being unbeaten, see
+`league.core.gates.e_values`. Under that hypothesis an e-value ever exceeds 1 / a with a chance of at most a, whenever
+one looks and whenever one stops. The gate asks this of every opponent, so no single unbeaten one gets past it more
+often than a; more of them only hold it better.
 
-Shape letters: C opponents, K alternatives.
+Shape letter: C opponents.
 """
 
 from __future__ import annotations
@@ -17,14 +17,9 @@ from numpy.typing import NDArray
 
 from league.core.gates.gates import GATE, MAX_EVIDENCE, TIMEOUT, Trial, Verdict, evidence_of
 from league.core.state.events import Evidence
-from league.core.state.payoff import Posterior
 from league.core.state.population_config import require
 
 Array = NDArray[np.float64]
-
-ALTERNATIVES = ((0.2, 0.40), (0.4, 0.35), (0.75, 0.25))
-"""(place, weight) each: win rates so far from the bound to 1 that an e-value bets on. With the default settings and
-true win rates from 0.72 to 1, the gate needs less than twice the games of one that knows the win rate."""
 
 
 @dataclass(frozen=True)
@@ -71,29 +66,15 @@ class PosteriorGate:
             return None
         return Verdict(TIMEOUT, _evidence(trial, p_values), gate_opponents=size)
 
+    @property
+    def bound(self) -> float:
+        """Win rate up to which an opponent is unbeaten."""
+        return self.win_rate - self.margin
+
     def p_values(self, trial: Trial) -> Array:
-        """float64 [C], how probable games as good as these are at most, if that opponent is not beaten.
-
-        1 / E, at most 1, where E is the mean likelihood ratio of some win rates above `win_rate - margin` to that one.
-        A game that counts only in part, for its age or as a draw, changes E by no more than its part.
-
-        Source: Ville 1939; Ramdas et al. 2023, Game-theoretic statistics and safe anytime-valid inference, section 2.
-        """
-        bound = self.win_rate - self.margin
-        places, weights = np.array(ALTERNATIVES).T
-        rates = bound + (1.0 - bound) * places
-        won, lost = _results(trial.posterior)
-        logs = won[:, None] * np.log(rates / bound) + lost[:, None] * np.log((1.0 - rates) / (1.0 - bound))  # [C, K]
-        best = np.maximum(logs.max(axis=1), 0.0)
-        values = np.exp(logs - best[:, None]) @ weights
-        p_values = np.exp(-best) / np.maximum(values, np.finfo(np.float64).tiny)
-        return np.where(trial.posterior.games >= self.min_games, np.minimum(p_values, 1.0), 1.0)
-
-
-def _results(known: Posterior) -> tuple[Array, Array]:
-    """float64 [C] each, games won and lost at their present weight, without those of the prior."""
-    prior = 0.5 * (known.alpha + known.beta - known.games)
-    return np.maximum(known.alpha - prior, 0.0), np.maximum(known.beta - prior, 0.0)
+        """float64 [C], how probable games as good as these are at most, if that opponent is not beaten; at most 1."""
+        carried = np.zeros(len(trial.gate_opponents)) if trial.log_evidence is None else trial.log_evidence
+        return np.where(trial.posterior.games >= self.min_games, np.exp(-np.maximum(carried, 0.0)), 1.0)
 
 
 def _evidence(trial: Trial, p_values: Array) -> tuple[Evidence, ...]:

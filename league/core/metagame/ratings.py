@@ -218,13 +218,16 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
 
 
 def anchor_of(state: LeagueState) -> str:
-    """The policy that Elo counts from: the one in the settings, else the first snapshot, else the first bot."""
+    """The policy that Elo counts from: the one in the settings, else the first player's first snapshot.
+
+    Until there is one, any first snapshot, or the first bot.
+    """
     assert state.config is not None
     named = state.config.ratings.anchor
     if named in state.population.index:
         return named
-    own = (name for name, snapshot in state.snapshots.items() if snapshot.player)
-    return next(own, next(iter(state.config.bots), ""))
+    firsts = (player.initial for player in state.players.values() if player.initial is not None)
+    return next(firsts, next(iter(state.config.bots), ""))
 
 
 def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:

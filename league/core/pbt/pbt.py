@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.gates.e_values import forget_evidence
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.ratings import present_ratings
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
@@ -210,6 +211,7 @@ def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
     player.mean_return, player.return_games = 0.0, 0.0
     player.episodes = Episodes()
     state.payoff.forget(player.policy)
+    forget_evidence(state, event.player)
 
 
 def pinned_checkpoints(state: LeagueState) -> frozenset[tuple[str, str]]:

@@ -82,9 +82,15 @@ class PlayerAdded:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A daemon took over; results under an older token no longer count."""
+    """A daemon took over; results under an older token no longer count.
+
+    Fields:
+      carries_evidence: whether the evidence of gates is carried from game to game from here on. Events of earlier
+        versions say no, so that their journals fold to the states that were stored with them.
+    """
 
     token: int
+    carries_evidence: bool = False
 
 
 @dataclass(frozen=True)

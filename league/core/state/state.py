@@ -210,6 +210,8 @@ class LeagueState:
       population, payoff, fair_share, totals: see there.
       rating_games: int64 [P], all-frozen games of each policy of the population.
       qualities: player -> float64 [P], see `league.core.matchmaking.quality`; only players of that matchmaker.
+      gate_evidence: player -> float64 [P', 3 + K], its bets on each policy met, see `league.core.gates.e_values`.
+      carries_evidence: whether games are added to it, see `RunStarted`.
       met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
       training_paused, rating_paused: no training leases, or no rating matches, are granted.
@@ -256,6 +258,8 @@ class LeagueState:
     pins: tuple[str, ...] = ()
     hosts: dict[str, str] = field(default_factory=dict)
     probes: Probes = field(default_factory=Probes)
+    gate_evidence: dict[str, GrowableArray] = field(default_factory=dict)
+    carries_evidence: bool = False
 
     def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from league.core.gates.e_values import evidence_against
 from league.core.gates.gates import Trial, gate_of
-from league.core.league import decide
+from league.core.league import apply, decide
 from league.core.state.commands import (
     Command,
     ConfirmReset,
@@ -21,12 +22,13 @@ from league.core.state.commands import (
     SaveCheckpoint,
     StartRun,
 )
-from league.core.state.events import DirectiveIssued, Event, PlayerReset, SnapshotAdded
+from league.core.state.events import DirectiveIssued, Event, PlayerReset, RunStarted, SnapshotAdded
 from league.core.state.league_config import GateConfig, PayoffConfig
 from league.core.state.payoff import Posterior
 from league.core.state.records import Directive, Progress
 from league.core.state.registry import GATES
-from league.core.state.state import LeagueState, digest
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from tests.league.core.gates.gate_cases import evidence_of_games
 from tests.league.core.own_components import OWN_GATE
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, outcome_of, three_roles
 
@@ -98,6 +100,50 @@ def test_the_gate_is_judged_when_a_lease_is_answered_too() -> None:
     assert not directives_in(league.train("main-exploiter-0", 1_500))
     beat(league, "main-exploiter-0", "main-0", wins=60, losses=0)
     assert directives_in(beat(league, "main-exploiter-0", "main-0", wins=1, losses=0))
+
+
+def evidence(league: SimulatedLeague, player: str) -> dict[str, float]:
+    """Log e-value against each policy's being unbeaten by a player, without those of no games."""
+    population = league.state.population
+    found = evidence_against(league.state, player, np.arange(len(population)))
+    assert found is not None
+    return {population.names[number]: float(value) for number, value in enumerate(found) if value}
+
+
+def test_a_stored_state_carries_on_with_the_evidence_of_gates() -> None:
+    league = ready()
+    beat(league, "main-exploiter-0", "main-0", wins=30, losses=2)
+    beat(league, "main-0", "main-exploiter-0-s0", wins=3, losses=30)
+    assert (
+        evidence(league, "main-exploiter-0")["main-0"] > 2.0 > 0.0 > evidence(league, "main-0")["main-exploiter-0-s0"]
+    )
+    stored = from_plain(to_plain(league.state))
+    assert digest(stored) == digest(league.state)
+    league.ask(StartRun())
+    assert list(evidence(league, "main-exploiter-0")) == ["main-0"]
+
+
+def test_a_reset_voids_the_evidence_of_a_player_and_against_it() -> None:
+    league = ready()
+    beat(league, "main-exploiter-0", "main-0", wins=30, losses=2)
+    beat(league, "main-0", "league-exploiter-0-s0", wins=30, losses=2)
+    assert set(evidence(league, "main-0")) == {"main-exploiter-0", "league-exploiter-0-s0"}
+    league.train("main-exploiter-0", 10_000)
+    league.confirm_directives()
+    assert evidence(league, "main-exploiter-0") == {}
+    assert set(evidence(league, "main-0")) == {"league-exploiter-0-s0"}
+
+
+def test_a_journal_of_before_folds_to_a_state_without_carried_evidence() -> None:
+    league = ready()
+    beat(league, "main-exploiter-0", "main-0", wins=30, losses=2)
+    old = LeagueState()
+    for event in league.journal:
+        apply(old, RunStarted(event.token) if isinstance(event, RunStarted) else event)
+    assert not old.carries_evidence and not old.gate_evidence
+    assert evidence_against(old, "main-exploiter-0", np.arange(3)) is None
+    apply(old, RunStarted(2, carries_evidence=True))
+    assert evidence_against(old, "main-exploiter-0", np.arange(3)).tolist() == [0.0] * 3  # type: ignore[union-attr]
 
 
 def test_one_opponent_not_beaten_holds_the_gate() -> None:
@@ -269,7 +315,9 @@ def trial(*, steps: int, mean: list[float], games: float) -> Trial:
     rates = np.array(mean)
     posterior = Posterior(rates * (games + 2), (1 - rates) * (games + 2), np.full(len(mean), games))
     names = {i: f"opponent-{i}" for i in range(len(mean))}
-    return Trial(steps, np.arange(len(mean)), names, posterior, GateConfig(min_steps=10, timeout_steps=100))
+    settings = GateConfig(min_steps=10, timeout_steps=100)
+    evidence = evidence_of_games(rates * games, (1 - rates) * games)
+    return Trial(steps, np.arange(len(mean)), names, posterior, settings, evidence)
 
 
 @pytest.mark.parametrize("name", [*sorted(GATES), OWN_GATE])

@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.core.metagame.ratings import ELO_PER_LOGIT, ROOT_DRAWS, PairGames, bradley_terry, league_ratings, strongest
-from league.core.state.commands import FinishLease, RequestSnapshot
+from league.core.metagame.ratings import (
+    ELO_PER_LOGIT,
+    ROOT_DRAWS,
+    PairGames,
+    anchor_of,
+    bradley_terry,
+    league_ratings,
+    strongest,
+)
+from league.core.state.commands import ConfirmSnapshot, FinishLease, RequestSnapshot
 from league.core.state.league_config import RatingConfig
-from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
+from tests.league.core.simulated_league import DIGEST, SimulatedLeague, outcome_of, three_roles
 
 
 def pairs_of(rows: list[tuple[int, int, float, float]]) -> PairGames:
@@ -146,6 +154,17 @@ def test_games_of_a_learning_player_move_no_rating() -> None:
 def test_the_anchor_is_the_first_snapshot_unless_named() -> None:
     league = played()
     assert next(row for row in league_ratings(league.state) if row.policy == "main-0-s0").elo == 0.0
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_the_anchor_is_the_first_player_s_first_snapshot_whichever_is_confirmed_first(first: int) -> None:
+    league = SimulatedLeague(three_roles())
+    directives = list(league.state.directives.values())
+    assert anchor_of(league.state) == ""
+    for directive in (directives[first], *directives):
+        if directive.directive_id in league.state.directives:
+            league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 0, 0))
+    assert anchor_of(league.state) == "main-0-s0"
 
 
 @pytest.mark.parametrize("teams", [(0,), (0, 1)])

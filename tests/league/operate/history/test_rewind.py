@@ -75,7 +75,8 @@ def test_a_run_taken_back_trains_on(run: Path) -> None:
     go_on(run, env_steps=600)
     assert state_of(run).totals.env_steps >= before.totals.env_steps + 600
     assert verify_run(run).problems == ()
-    assert events_of(run)[report.event : report.event + 2][-1] == RunStarted(3)
+    started = events_of(run)[report.event : report.event + 2][-1]
+    assert isinstance(started, RunStarted) and started.token == 3
 
 
 def test_what_came_after_is_set_aside_as_a_whole_run_and_survives_the_training_that_follows(
