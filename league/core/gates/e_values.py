@@ -1,7 +1,7 @@
 """E-values against an opponent's being unbeaten, carried over all games of a player with it.
 
 A stake of 1 is bet on win rates above the bound of the gate. The first part is bet with the first game, the rest as
-the player trains on, so that a player that learns late to beat an opponent is found out too. Bets that have gained fade
+the player trains on: it may learn late to beat an opponent. Bets that have gained fade
 with the games that they rest on; bets that have lost do not. So the expected value of all bets and of the rest never
 rises while the opponent is unbeaten. It ever exceeds 1 / a with a chance of at most a, whenever and however often one
 looks. Faded counts of games do not promise that: they forget losses, and try again in every half-life.

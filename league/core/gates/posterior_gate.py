@@ -34,8 +34,8 @@ class PosteriorGate:
       win_rate: the mean over all opponents must exceed this.
       min_games: effective games against an opponent below which its win rate proves nothing, so that it holds the gate.
       margin: an opponent holds the gate where it is beaten at so much less than `win_rate`.
-      confidence: chance with which the gate never fires while an opponent is not beaten and the win rates stay as they
-        are. It holds for any number of looks and of opponents.
+      confidence: chance with which the gate never fires while an opponent is not beaten. It holds for any number of
+        looks and of opponents.
     """
 
     win_rate: float = 0.7
