@@ -217,7 +217,7 @@ class RatingConfig:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     step_fraction: float = 0.05
-    parent_draws: float = 4.0
+    parent_draws: float = 1.0
     anchor: str = ""
     bots: tuple[str, ...] = ()
     opponents_per_lease: int = 4

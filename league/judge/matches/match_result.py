@@ -17,6 +17,10 @@ from league.envs.placements import comparable
 
 Z_95 = 1.959964
 """Standard deviations that hold 95 % of a normal distribution."""
+T_95 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
+"""The same of Student's t of 1, 2, ... degrees of freedom."""
+AGREEING_GROUPS = 4.0
+"""Groups that the assumption that all games of a group agree counts for: few groups do not show whether they do."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,16 @@ class MatchResult:
         """The number of independent games that say as much about a contender's score as these.
 
         The games of a group may agree more than independent ones, where the opening decides or the policies hardly
-        vary. Then their number is scaled down by the measured excess of the variance of the group means. It is never
-        scaled up, so that a score of 0 or 1 keeps a width.
+        vary. Then their number is scaled down by the excess of the variance of the group means: the measured one, and
+        that of groups which agree, the less there are of the former. It is never scaled up, so that a score of 0 or 1
+        keeps a width.
         """
-        scores = self.group_scores[:, contender]
+        scores, rotations = self.group_scores[:, contender], len(self.wins)
         mean = float(scores.mean())
-        bernoulli = mean * (1.0 - mean)
-        measured = self.wins.shape[1] * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
-        return self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
+        bernoulli, free = mean * (1.0 - mean), len(scores) - 1
+        measured = rotations * float(scores.var(ddof=1)) / bernoulli if free and bernoulli else 1.0
+        excess = (AGREEING_GROUPS * rotations + free * measured) / (AGREEING_GROUPS + free)
+        return self.games / max(excess, 1.0)
 
     def by_team(self, contender: int = 0) -> tuple[float, ...]:
         """[T] mean score of a contender while it held team 0, 1, ..."""
@@ -108,11 +114,11 @@ class MatchResult:
         return tuple(float(value) for value in self.team_returns[rotations, :, contender].mean(axis=1))
 
     def mean_return(self, contender: int = 0) -> Interval:
-        """Mean return of a contender's team, with a normal interval over the groups (of no width for one group)."""
-        return _normal(self.team_returns[:, :, contender].mean(axis=0))
+        """Mean return of a contender's team, with an interval over the groups, see `mean_interval`."""
+        return mean_interval(self.team_returns[:, :, contender].mean(axis=0))
 
     def margin(self, sizes: Sequence[int]) -> Interval:
-        """Mean return of a seat of the first contender less that of its opponents' seats, with a normal interval.
+        """Mean return of a seat of the first contender less that of its opponents' seats, see `mean_interval`.
 
         Args:
           sizes: [T] seats of each team.
@@ -120,14 +126,30 @@ class MatchResult:
         rotations = np.arange(len(self.team_returns))[:, None]
         holds = (np.arange(len(sizes)) + rotations) % len(sizes)  # the team of each contender
         means = self.team_returns / np.asarray(sizes, np.float64)[holds][:, None, :]
-        return _normal((means[:, :, 0] - means[:, :, 1:].mean(axis=2)).mean(axis=0))
+        return mean_interval((means[:, :, 0] - means[:, :, 1:].mean(axis=2)).mean(axis=0))
 
 
-def _normal(groups: NDArray[np.float64]) -> Interval:
-    """The mean of independent numbers with a normal 95 % interval; of no width for one number."""
-    mean = float(groups.mean())
-    half = Z_95 * float(groups.std(ddof=1)) / math.sqrt(len(groups)) if len(groups) > 1 else 0.0
+def mean_interval(groups: NDArray[np.float64]) -> Interval:
+    """The mean of independent numbers with Student's 95 % interval; without bounds for one number, which has none.
+
+    Source: Student 1908.
+    """
+    mean, size = float(groups.mean()), len(groups)
+    half = student_95(size - 1) * float(groups.std(ddof=1)) / math.sqrt(size) if size > 1 else math.inf
     return Interval(mean, mean - half, mean + half)
+
+
+def student_95(freedom: int) -> float:
+    """Standard deviations that hold 95 % of Student's t, to 1e-4. freedom: degrees of freedom, at least 1.
+
+    Source: Abramowitz and Stegun 1964, 26.7.5.
+    """
+    if freedom <= len(T_95):
+        return T_95[freedom - 1]
+    z = Z_95
+    first, second = (z**3 + z) / 4.0, (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
+    third = (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0
+    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def wilson(share: float, games: float) -> Interval:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -205,11 +206,16 @@ def _interval(score: Interval) -> str:
 
 
 def _four_digits(mean: Interval) -> str:
-    return f"{number_text(mean.value, 4)} [{number_text(mean.low, 4)}, {number_text(mean.high, 4)}]"
+    return _with_bounds(mean, 4)
 
 
 def _three_digits(mean: Interval) -> str:
-    return f"{number_text(mean.value)} [{number_text(mean.low)}, {number_text(mean.high)}]"
+    return _with_bounds(mean, 3)
+
+
+def _with_bounds(mean: Interval, digits: int) -> str:
+    bounds = f" [{number_text(mean.low, digits)}, {number_text(mean.high, digits)}]" if math.isfinite(mean.low) else ""
+    return number_text(mean.value, digits) + bounds
 
 
 def _half_width(score: Interval) -> str:

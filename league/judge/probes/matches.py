@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -15,7 +14,7 @@ from league.core.state.scoring import Scoring
 from league.errors import LeagueError
 from league.judge.contenders.contender import Fallible
 from league.judge.matches.match import team_places
-from league.judge.matches.match_result import Z_95, Interval, MatchResult
+from league.judge.matches.match_result import Interval, MatchResult, mean_interval
 from league.judge.matches.timed import Count, Deadline, Meeting, Play, play_all
 from league.judge.probes.clock import ProbeClock
 from league.judge.probes.probe import Subject
@@ -29,7 +28,7 @@ def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> 
     """Mean score of the home contender by what the league counts, with a 95 % interval.
 
     By returns, a game's score is a half and half of the margin between the mean returns of two teams' seats, as a
-    fraction of the scale; the interval is normal, over the groups of games. See `league.core.state.scoring`.
+    fraction of the scale; the interval is over the groups of games. See `league.core.state.scoring`.
 
     Args:
       teams: [S] team of each seat.
@@ -43,10 +42,8 @@ def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> 
         means = result.team_returns[rotation] / sizes[(np.arange(num) + rotation) % num]  # [G, T] by contender
         margins = means[:, :1] - means[:, 1:]
         scores[rotation] = np.clip(0.5 + 0.5 * margins / scoring.return_scale, 0.0, 1.0).mean(axis=1)
-    groups = scores.mean(axis=0)
-    mean = float(groups.mean())
-    half = Z_95 * float(groups.std(ddof=1)) / math.sqrt(len(groups)) if len(groups) > 1 else 0.5
-    return Interval(mean, max(mean - half, 0.0), min(mean + half, 1.0))
+    found = mean_interval(scores.mean(axis=0))
+    return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
 
 def readings_against(
