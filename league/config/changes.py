@@ -33,6 +33,7 @@ LIVE = (
     "runtime.actor_hosts",
     "runtime.snapshot_seconds",
     "runtime.snapshots_per_budget",
+    "runtime.expected_decisions",
     "runtime.checkpoint_updates",
     "runtime.checkpoint_seconds",
     "budget.*",

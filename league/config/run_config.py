@@ -89,6 +89,8 @@ class RuntimeConfig:
       checkpoint_updates: most updates of a learner between two restart states. What a killed run loses is what was
         learnt since.
       checkpoint_seconds: most seconds between two restart states.
+      expected_decisions: of all seats in the budget, for which `learner.entropy_cost` was chosen; 0 for none. Once a
+        tenth of the budget is spent the cost follows the decisions that it really holds.
       snapshots_per_budget: snapshots of a main agent, spread evenly over the budget whatever its gate says; 0 for none.
         Without a budget they are spread over 50 million env steps.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
@@ -108,6 +110,7 @@ class RuntimeConfig:
     checkpoint_updates: int = 500
     checkpoint_seconds: float = 60.0
     snapshots_per_budget: int = 0
+    expected_decisions: int = 0
     snapshot_seconds: float = 300.0
 
 

@@ -38,6 +38,11 @@ NOTHING_LEARNT = 0.35
 COLLAPSED = 0.05
 """Fraction of the highest entropy seen below which it has collapsed."""
 MIN_ENTROPY_COST, NEW_ENTROPY_COST = 0.02, 0.1
+ENTROPY_GROWTH, FULL_ENTROPY_DECISIONS, MIN_FIRST_COST = 0.45, 1e7, 0.05
+"""Power of the decisions in a budget by which the entropy cost grows that self-play in turns can afford; decisions from
+which it can afford its full entropy, since fewer must be spent on good play; the least first cost."""
+SAME_BUDGET = 1.5
+"""Factor by which the decisions that a budget turns out to hold may differ from those expected."""
 MAX_OPPONENTS = 16
 MAIN_SHARE, MAIN_GROWTH = 0.8, 1.5
 MAX_RATED = 500
@@ -52,11 +57,15 @@ class Facts:
       budget_fraction: spent, in [0, 1]; None where it must not count.
       snapshots_by_budget: True if main agents are frozen as the budget is spent, whatever their gates say.
       entropies: player -> (entropy of its newest update, the highest seen, entropy cost in force).
+      expected_decisions: in the whole budget, that the entropy cost was chosen for; 0 where it was chosen for none.
+      entropy_costs: first and last of the run.
     """
 
     budget_fraction: float | None = None
     snapshots_by_budget: bool = False
     entropies: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    expected_decisions: int = 0
+    entropy_costs: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -186,6 +195,29 @@ def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
         yield Remedy(f"entropy of {name} is worth more", 3, ((f"players.{name}.entropy_cost", 2.0 * factor),), found)
 
 
+def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """An entropy cost that was chosen for many more decisions than the budget turns out to hold, or far fewer."""
+    fraction, expected = facts.budget_fraction, facts.expected_decisions
+    if fraction is None or fraction < EARLY or expected <= 0 or min(facts.entropy_costs) <= 0.0:
+        return
+    found = state.totals.decisions / fraction
+    change = min(found, FULL_ENTROPY_DECISIONS) / min(expected, FULL_ENTROPY_DECISIONS)
+    if found <= 0.0 or 1.0 / SAME_BUDGET <= change <= SAME_BUDGET:
+        return
+    first, last = facts.entropy_costs
+    new = max(first * change**ENTROPY_GROWTH, min(MIN_FIRST_COST, first))
+    yield Remedy(
+        "entropy fits the budget",
+        2,
+        (
+            ("learner.entropy_cost", round(new, 4)),
+            ("learner.entropy_cost_end", round(last * new / first, 5)),
+            ("runtime.expected_decisions", int(found)),
+        ),
+        f"the budget holds about {found:,.0f} decisions, and its entropy cost was chosen for {expected:,}",
+    )
+
+
 def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """Gates that know too little of their opponents: more of these in one lease, then evidence that lasts longer."""
     assert state.config is not None
@@ -274,6 +306,7 @@ FINDERS: tuple[Finder, ...] = (
     far_gates,
     idle_exploiters,
     silent_gates,
+    other_budget,
     collapsed_entropy,
     starved_pairs,
     small_main_share,

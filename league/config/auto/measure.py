@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
+from collections.abc import Callable
 
 from league.agents.nets.config import NetworkConfig
 from league.config.auto.situation import SPENT_OF_MEASURED, SPENT_OF_NOMINAL, NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
+from league.envs.facts.core_speed import work_s
 from league.envs.facts.game_facts import GameFacts
 from league.envs.facts.random_play import RandomPlay
 from league.envs.protocol import EnvConfig, EnvError, EnvSpec
@@ -25,6 +29,9 @@ DEAR_FACTOR = 2.5
 MAX_PLAY_S, MIN_PLAY_S, PLAY_FRACTION = 2.0, 0.3, 0.02
 """Seconds of random play: at most, at least, and as a share of the budget."""
 
+MAX_LOAD_S, LOAD_FRACTION = 0.5, 0.005
+"""Seconds that look for other programs on the machine: at most, and as a share of the budget."""
+
 
 def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situation:
     """The situation of a new run.
@@ -39,7 +46,29 @@ def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situatio
         return Situation(game, budget, is_exact=True)
     named = ray_address(AUTO, os.environ)
     cluster = "" if named == OWN else named
-    return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib(), cluster=cluster)
+    share = 1.0 if budget.seconds is None else core_share(min(LOAD_FRACTION * budget.seconds, MAX_LOAD_S))
+    return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib(), core_share=share, cluster=cluster)
+
+
+def core_share(
+    seconds: float,
+    *,
+    wall: Callable[[], float] = time.perf_counter,
+    processor: Callable[[], float] = time.thread_time,
+    work: Callable[[], object] = work_s,
+) -> float:
+    """Part of a core that a busy thread gets now, in (0, 1], in steps of a factor of the square root of 2.
+
+    A machine that others share gives a run of so many seconds fewer core-seconds, and so fewer decisions.
+
+    Args:
+      seconds: of the wall, to be busy for.
+    """
+    began, used = wall(), processor()
+    while wall() - began < seconds:
+        work()
+    share = (processor() - used) / max(wall() - began, 1e-9)
+    return float(2.0 ** (min(round(2.0 * math.log2(max(share, 1e-3))), 0) / 2.0))
 
 
 def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from league.agents.learner.config import DEFAULT_ALGORITHM
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
+from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation, power_of_two, rounded_moments
+from league.core.adapting import ENTROPY_GROWTH, FULL_ENTROPY_DECISIONS, MIN_FIRST_COST
 from league.envs.facts.game_facts import GameFacts
 from league.wording import number_text
 
@@ -32,9 +34,8 @@ LONG_ENTROPY = 0.03
 GUESSING_SHARE = 0.05
 """Of the variance of rewards: interaction of two seats' actions from which they must guess each other. Measured: below
 0.013 in pursuits, pushing and gathering, from 0.33 in repeated games of guessing; 0.02 in the prisoner's dilemma."""
-MANY_DECISIONS = 1e7
-"""Decisions that a budget holds at least from which self-play in turns can afford its full entropy; fewer must be spent
-on good play."""
+EXPECTED = "runtime.expected_decisions"
+"""Setting with the decisions that an entropy cost was chosen for."""
 MIXED_END = 0.07
 """Of the entropy cost of mixed play at the end: what is left of it keeps play from the equilibrium."""
 STAKES_SHARE = 0.3
@@ -167,12 +168,17 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif _is_drawn_out(situation):
         start, share, why = LONG_ENTROPY, 0.25, "what one action of a long game brings is small against chance"
     else:
-        decisions = situation.least_decisions(draft.whole("actors.num_envs"))
-        start = max(min((decisions / MANY_DECISIONS) ** 0.45, 1.0) * 0.4, 0.05)
+        settled = {"epochs": epochs_of(draft), "batch": decisions_of_update(draft)}
+        decisions = situation.least_decisions(draft.whole("actors.num_envs"), **settled)
+        start = 0.4 * min((decisions / FULL_ENTROPY_DECISIONS) ** ENTROPY_GROWTH, 1.0)
+        start = max(start, MIN_FIRST_COST)
         share, why = (
             0.25,
             f"at least {number_text(decisions, 2)} decisions: with less entropy, self-play repeats a few lines",
         )
+        if situation.has_budget and not situation.is_exact and not draft.has("learner.entropy_cost"):
+            expected = float(f"{situation.decisions(draft.whole('actors.num_envs'), **settled):.2g}")
+            yield AutoValue(EXPECTED, int(expected), "what learner.entropy_cost is chosen for")
     if game.log_legal > 0.0 and game.is_competitive:
         factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
         start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"
@@ -318,10 +324,10 @@ RULES = (
     value_scale,
     reward_scales,
     value_start,
-    entropy,
     advantage_floor,
     magnet,
     average,
     learning_rate,
     batch,
+    entropy,
 )

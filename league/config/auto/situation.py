@@ -56,6 +56,7 @@ class Situation:
       game: facts of the game. budget: of the run.
       is_exact: True if the run must repeat exactly, so that nothing here rests on a clock.
       cores: processor cores of this machine. memory_mib: its memory.
+      core_share: part of a core that a busy process gets beside other programs; see `measure.core_share`.
       cluster: the Ray cluster that RAY_ADDRESS names; empty without one.
       network: costs of the network.
       chosen: what is set of the kind of the game; what is not follows from its facts.
@@ -66,6 +67,7 @@ class Situation:
     is_exact: bool = False
     cores: int = 2
     memory_mib: float = 8192.0
+    core_share: float = 1.0
     cluster: str = ""
     network: NetworkCosts = NetworkCosts()
     chosen: GameConfig = field(default_factory=GameConfig)
@@ -92,10 +94,13 @@ class Situation:
 
     @property
     def core_seconds(self) -> float | None:
-        """Core-seconds of the budget, with the wall time of a limit taken on all cores; None without a time limit."""
+        """Core-seconds of the budget; of a limit of wall time, what other programs leave on all cores.
+
+        None without a time limit.
+        """
         limits = [
             self.budget.core_seconds,
-            None if self.budget.seconds is None else self.budget.seconds * self.cores,
+            None if self.budget.seconds is None else self.budget.seconds * self.cores * self.core_share,
         ]
         return min((limit for limit in limits if limit is not None), default=None)
 

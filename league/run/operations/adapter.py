@@ -56,8 +56,15 @@ class Adapter:
         self._looked_at = leases
         if not due or not self._operator.config.adapt or state.training_paused:
             return
-        by_budget = self._operator.config.runtime.snapshots_per_budget > 0
-        remedy = next_remedy(state, Facts(budget_fraction, by_budget, self._entropies(progress)))
+        runtime, learner = self._operator.config.runtime, self._operator.config.learner
+        facts = Facts(
+            budget_fraction,
+            runtime.snapshots_per_budget > 0,
+            self._entropies(progress),
+            runtime.expected_decisions,
+            (learner.entropy_cost, learner.entropy_cost_end),
+        )
+        remedy = next_remedy(state, facts)
         if remedy is None:
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -161,3 +162,34 @@ def test_an_exploiter_that_beats_nobody_gets_less_and_leaves_in_the_end() -> Non
             weights.append(float(league.state.fair_share.step_weight.values[player.index]))
     assert weights == [0.5, 0.25, 0.25]
     assert player.retired
+
+
+def decided(decisions: int) -> SimulatedLeague:
+    league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(gate=QUICK_GATE),)))
+    league.state.totals.decisions = decisions
+    return league
+
+
+@pytest.mark.parametrize(
+    ("made", "cost"), [(250_000, 0.4 * 4**-0.45), (2, 0.05), (700_000, None), (4_000_000, 0.4 * 4**0.45)]
+)
+def test_an_entropy_cost_follows_the_decisions_that_the_budget_really_holds(made: int, cost: float | None) -> None:
+    """A fourth of the budget is spent; four million decisions were expected in all of it."""
+    facts = Facts(0.25, expected_decisions=4_000_000, entropy_costs=(0.4, 0.1))
+    found = due(decided(made), "other_budget", facts)
+    if cost is None:
+        assert found == []
+        return
+    values = dict(found[0].pairs)
+    assert values["learner.entropy_cost"] == pytest.approx(min(cost, 0.4 * 2.5**0.45), rel=0.01)
+    assert values["learner.entropy_cost_end"] == pytest.approx(values["learner.entropy_cost"] / 4.0, rel=0.01)  # type: ignore[operator]
+    assert values["runtime.expected_decisions"] == 4 * made
+    after = replace(facts, expected_decisions=4 * made, entropy_costs=(values["learner.entropy_cost"], 0.1))  # type: ignore[arg-type]
+    assert due(decided(made), "other_budget", after) == []
+
+
+def test_budgets_that_afford_their_full_entropy_either_way_and_costs_of_the_user_s_stay() -> None:
+    assert due(decided(10**9), "other_budget", Facts(0.25, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
+    assert due(decided(10), "other_budget", Facts(0.25, entropy_costs=(0.4, 0.1))) == []
+    assert due(decided(10), "other_budget", Facts(0.05, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
+    assert due(decided(10), "other_budget", Facts(expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
