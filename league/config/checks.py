@@ -168,6 +168,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         checkpoint_updates=1,
         checkpoint_seconds=1,
         snapshots_per_budget=0,
+        expected_decisions=0,
         snapshot_seconds=1,
     )
     yield from _at_most(

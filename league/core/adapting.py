@@ -1,7 +1,8 @@
 """Remedies that a league takes by itself: findings of `league doctor` for which there is one bounded change.
 
 Every remedy has a name, under which the state counts how often it was taken and when. It is taken a few times at most,
-each time after the league has played a fifth more. It only ever goes in one direction, so that none can oscillate.
+each time after the league has played a fifth more. It only ever goes in one direction, so that none can oscillate. The
+entropy of another budget goes either way, towards a number that is then counted better.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     fraction, expected = facts.budget_fraction, facts.expected_decisions
     if fraction is None or fraction < EARLY or expected <= 0 or min(facts.entropy_costs) <= 0.0:
         return
-    found = state.totals.decisions / fraction
+    found = float(f"{state.totals.decisions / fraction:.2g}")
     change = min(found, FULL_ENTROPY_DECISIONS) / min(expected, FULL_ENTROPY_DECISIONS)
     if found <= 0.0 or 1.0 / SAME_BUDGET <= change <= SAME_BUDGET:
         return
