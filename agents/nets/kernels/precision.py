@@ -19,4 +19,5 @@ class ExactModule(nn.Module):
             moved = fn(tensor)
             return moved if moved.dtype.itemsize >= tensor.dtype.itemsize else tensor.to(moved.device)
 
-        return super()._apply(without_rounding, recurse)
+        module: Self = super()._apply(without_rounding, recurse)  # type: ignore[no-untyped-call]
+        return module

@@ -27,9 +27,9 @@ Numbers = NDArray[np.int64]
 
 MAX_DENSE = 2_000
 """Policies up to which the covariance is stored whole; its cost grows with their third power."""
-MIN_SPREAD_ELO = 500.0
-"""Least spread of the prior, which is worth half a game of equals: policies that are yet to join may be far from all
-that were seen."""
+MIN_SPREAD_ELO = 1_200.0
+"""Least spread of the prior, which is worth a tenth of a game of equals: policies that are yet to join may be far from
+all that were seen. What is learnt of the spread from few games, or won ones alone, is far too small."""
 MEAN_SPREAD_ELO = 2_000.0
 """Standard deviation of the mean of the prior around the mean of the anchors."""
 PRIOR_GROUPS = 20.0

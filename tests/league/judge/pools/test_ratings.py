@@ -175,3 +175,22 @@ def test_intervals_hold_known_strengths_as_often_as_they_say() -> None:
         _, low, high = fit.elo()
         inside.append(((low <= strengths) & (strengths <= high))[1:].mean())
     assert abs(np.mean(inside) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / (12 * 11)) + 0.01
+
+
+@pytest.mark.parametrize("games", [10, 40])
+@pytest.mark.parametrize("spread", [300.0, 1000.0])
+def test_intervals_hold_strengths_that_lie_far_apart_too(spread: float, games: int) -> None:
+    """20 pools of 11 policies around an anchor, half of whose pairs have met. A learnt spread of 770 held 0.83."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(20):
+        truth = np.concatenate([[0.0], rng.normal(0.0, spread, 11)]) / ELO_PER_LOGIT
+        first, second = np.triu_indices(12, 1)
+        met = (rng.random(len(first)) < 0.5) | (np.arange(len(first)) < 3)
+        first, second = first[met], second[met]
+        chances = 1.0 / (1.0 + np.exp(truth[second] - truth[first]))
+        means = rng.binomial(2, chances[:, None], (len(first), games // 2)) / 2.0
+        anchors, played = np.r_[0.0, np.full(11, np.nan)], np.full(len(first), float(games))
+        fit = fit_pool(PoolGames(anchors, first, second, played, 2.0 * means.sum(1), (means**2).sum(1), 2))
+        inside.append((np.abs(fit.ratings - truth) <= 1.96 * fit.deviations)[1:].mean())
+    assert np.mean(inside) >= 0.88
