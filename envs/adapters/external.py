@@ -55,6 +55,7 @@ class ExternalEnv(ResumableGames):
         self.num_envs = len(games)
         self._games = list(games)
         self._outline = outline
+        self._has_mask = outline.spec.has_mask
         ranges = DeclaredRanges(outline.spec.env_id, outline.bounds)
         self._builder = TurnBuilder(outline.spec, outline.forms, num_envs=len(games), ranges=ranges)
         self._entropy: tuple[int, ...] = (0,)
@@ -164,21 +165,20 @@ class ExternalEnv(ResumableGames):
         Raises:
           EnvError: the env gave no mask at first, or the mask is none.
         """
-        outline = self._outline
-        if seat in self._left[game]:
+        if self._left[game] and seat in self._left[game]:
             self._builder.rejoin(game, seat, self._left[game].pop(seat))
-        if not self.spec.has_mask:
-            if name := mask_name(observation, infos):
+        if not self._has_mask:
+            if (infos or type(observation) is dict) and (name := mask_name(observation, infos)):
                 where = f", game {game}, seat {self.spec.seat_names[seat]}"
                 raise late_mask(self.spec.env_id, where, name, acts_in_box=self.spec.actions.kind == "box")
             self._builder.show(game, seat, observation, None)
             return
         try:
-            mask = mask_of(observation, infos, path=outline.mask_paths[seat])
+            mask = mask_of(observation, infos, path=self._outline.mask_paths[seat])
         except ValueError as error:
             raise EnvError(f"{self.spec.env_id}, game {game}, seat {self.spec.seat_names[seat]}: {error}") from error
-        if mask is None and outline.mask_method is not None:
-            mask = outline.mask_method(self._games[game], agent=agent, seat=seat)
+        if mask is None and (method := self._outline.mask_method) is not None:
+            mask = method(self._games[game], agent=agent, seat=seat)
         self._builder.show(game, seat, observation, mask)
 
     def _leave(self, game: int, seat: int, observation: Any) -> None:

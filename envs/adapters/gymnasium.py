@@ -81,9 +81,10 @@ class GymnasiumEnv(ExternalEnv):
         self._show(game, 0, SEAT, observation, infos)
 
     def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
-        observation, reward, terminated, truncated, infos = unpacked(
-            self.spec.env_id, "step", self._games[game].step(answers[0][1]), STEP_PARTS
-        )
+        stepped = self._games[game].step(answers[0][1])
+        if type(stepped) is not tuple or len(stepped) != 5:
+            stepped = unpacked(self.spec.env_id, "step", stepped, STEP_PARTS)
+        observation, reward, terminated, truncated, infos = stepped
         if reward != 0:  # also true of NaN, which the builder then refuses
             self._builder.earn(game, 0, reward)
         if not (terminated or truncated):

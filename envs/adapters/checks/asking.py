@@ -38,7 +38,7 @@ def unpacked(env_id: str, call: str, returned: Any, parts: str) -> tuple[Any, ..
     Raises:
       EnvError: it has another number of parts.
     """
-    wanted = len(parts.split(","))
+    wanted = parts.count(",") + 1
     if isinstance(returned, tuple | list) and len(returned) == wanted:
         return tuple(returned)
     shown = f"{len(returned)} values" if isinstance(returned, tuple | list) else f"a {type(returned).__name__}"

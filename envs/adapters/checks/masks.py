@@ -25,6 +25,13 @@ MASK_METHODS = (*MASK_NAMES, "get_avail_actions")
 NOT_READ = ("legal_actions", "legal_moves", "valid_actions", "valid_moves", "invalid_action_mask")
 """Names in infos that say the same in forms of which there are several, such as lists of numbers."""
 
+KNOWN = frozenset({*MASK_NAMES, *NOT_READ})
+NO_MAPPINGS = frozenset({np.ndarray, int, np.int64, tuple, type(None)})
+"""Most of what an env shows; asking the abstract class takes longer than a step of a small game."""
+
+BINARY = frozenset({0, 1})
+SMALL_MASK = 100
+
 Path = tuple[str | int, ...]
 
 
@@ -82,27 +89,25 @@ def mask_of(observation: Any, infos: Mapping[str, Any] | None, *, path: Path | N
             except (LookupError, TypeError) as error:
                 raise ValueError(f"its observation has no {'.'.join(map(str, path))!r}, its space has") from error
         return observation
-    if isinstance(observation, Mapping) and MASK in observation:
+    if _is_mapping(observation) and MASK in observation:
         return observation[MASK]
-    if infos and isinstance(infos, Mapping):
-        for name in MASK_NAMES:
-            if name in infos:
-                return infos[name]
+    if infos and _is_mapping(infos) and not KNOWN.isdisjoint(infos):
+        if MASK in infos:
+            return infos[MASK]
+        return next((infos[name] for name in MASK_NAMES if name in infos), None)
     return None
+
+
+def _is_mapping(value: Any) -> bool:
+    kind = type(value)
+    return kind is dict or (kind not in NO_MAPPINGS and isinstance(value, Mapping))
 
 
 def mask_name(observation: Any, infos: Any) -> str:
     """The place of a mask in an observation or infos that no space declares; empty where there is none."""
-    if infos and isinstance(infos, Mapping):
-        for name in (*MASK_NAMES, *NOT_READ):
-            if name in infos:
-                return f"infos[{name!r}]"
-    return f"observation[{MASK!r}]" if isinstance(observation, Mapping) and MASK in observation else ""
-
-
-def unread_name(infos: Any) -> str:
-    """The first name in infos that says what is legal in a form that is not read; empty where there is none."""
-    return next((name for name in NOT_READ if isinstance(infos, Mapping) and name in infos), "")
+    if infos and _is_mapping(infos) and not KNOWN.isdisjoint(infos):
+        return next(f"infos[{name!r}]" for name in (*MASK_NAMES, *NOT_READ) if name in infos)
+    return f"observation[{MASK!r}]" if _is_mapping(observation) and MASK in observation else ""
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,9 @@ def legal_of(mask: NDArray[np.generic]) -> NDArray[np.bool_]:
     """
     if mask.dtype == np.bool_:
         return mask  # type: ignore[return-value]
+    is_small = mask.size <= SMALL_MASK  # for which calls of numpy take longer than a set
+    if mask.ndim == 1 and is_small and BINARY.issuperset(mask.tolist()):
+        return mask.astype(np.bool_)
     if mask.dtype.kind not in "iufO":
         mask = mask.astype(object)  # text, say, which compares with no number
     legal: NDArray[np.bool_] = np.equal(mask, 1)
