@@ -124,6 +124,7 @@ def test_a_change_that_was_made_by_hand_may_be_confirmed_by_command(run: Path) -
         ("env.id=connect_four", "env.id: cannot change .* made for this game"),
         ("network.hidden=[8]", "network.hidden.0: cannot change from 12 to 8"),
         ("seed=8", "seed: cannot change from 5 to 8"),
+        ("game.information=hidden", "game.information: cannot change from null to"),
         ("learner.lerning_rate=1", "learner.lerning_rate: unknown key, nearest is 'learning_rate'"),
     ],
 )
