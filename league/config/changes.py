@@ -12,8 +12,8 @@ from league.core.state.events import ConfigChange
 FIXED = {
     "env": "its snapshots and learners were made for this game; `league fork RUN NEW --at latest -s ...` takes an "
     "equal one, such as that of a file which was moved",
-    "game": "its settings were chosen by it, and the league in the journal was created with it; `league train` starts a "
-    "run with another one",
+    "game": "its settings were chosen by it, and the league in the journal was created with it; `league train` starts "
+    "a run with another one",
     "name": "the run folder has its name already",
     "seed": "what was drawn so far came from it; `league train` starts a run with another one",
     "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
