@@ -31,13 +31,15 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show the state of a run on one screen: its daemon, its progress and its players."""
+    import shutil
+
     from league.see.reports.status.report import read_status
 
-    report = read_status(run)
+    report, width = read_status(run), shutil.get_terminal_size().columns
     if as_json:
         typer.echo(report.to_json())
     else:
-        typer.echo(f"{report.text()}\n{report.settings_text()}".rstrip() if settings else report.screen())
+        typer.echo(f"{report.text()}\n{report.settings_text()}".rstrip() if settings else report.screen(width=width))
 
 
 def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:

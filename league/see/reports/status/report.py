@@ -77,14 +77,20 @@ class StatusReport(JsonReport):
         """For people."""
         return "\n".join(self._lines())
 
-    def screen(self) -> str:
-        """For people, as many lines as a terminal has: players in the middle of a large league are left out."""
-        lines = list(self._lines())
-        settings = f"{counted(len(self.settings), 'setting')} chosen for it: `league status {self.run} --settings`"
-        kept = SCREEN_LINES - (2 if self.settings else 0)
-        if len(lines) > kept:
-            lines = [*lines[: kept - 1], f"  ... {counted(len(lines) - kept + 1, 'more line')}: --settings or --json"]
-        return "\n".join([*lines, *([settings] if self.settings else [])])
+    def screen(self, *, width: int = 80) -> str:
+        """For people, as many lines of this width as a terminal has; the rest of a large league is left out."""
+        lines, shown = list(self._lines()), list[str]()
+        end = f"{counted(len(self.settings), 'setting')} chosen for it: `league status {self.run} --settings`"
+        ends = [end] if self.settings else []
+        room = SCREEN_LINES - sum(_height(line, width) for line in ends)
+        if sum(_height(line, width) for line in lines) > room:
+            for number, line in enumerate(lines):
+                room -= _height(line, width)
+                if room < 1:
+                    shown.append(f"  ... {counted(len(lines) - number, 'more line')}: --settings or --json")
+                    break
+                shown.append(line)
+        return "\n".join([*(shown or lines), *ends])
 
     def _lines(self) -> Iterator[str]:
         heartbeat, league = self.heartbeat, self.league
@@ -115,6 +121,11 @@ class StatusReport(JsonReport):
         yield self.heartbeat.quarantined_games, "game", "not played any more after three failures"
         yield self.heartbeat.refused, "answer", "refused"
         yield self.heartbeat.hosts_lost, "host", "lost"
+
+
+def _height(line: str, width: int) -> int:
+    """Lines of a terminal that a line of text takes."""
+    return max(-(-len(line) // width), 1)
 
 
 def read_status(path: Path) -> StatusReport:

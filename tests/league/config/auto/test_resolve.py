@@ -181,7 +181,7 @@ def test_explain_tells_given_chosen_and_default_apart(tmp_path: Path) -> None:
 def test_a_run_tells_what_was_chosen(tmp_path: Path) -> None:
     settings = [*EXACT, "wandb.mode=disabled", "seed=4"]
     train("tic_tac_toe", overrides=settings, run_dir=tmp_path / "run", limits=Limits())
-    status = league("status", tmp_path / "run")
+    status = league("status", tmp_path / "run", "--settings")
     assert "learner.unroll_length = 8  (a seat decides 5 times a game at most)" in status.out
     assert league("status", tmp_path / "run", "--json").json["settings"]["network.encoder"][0] == "mlp"
     assert league("explain", tmp_path / "run", "seed", "--json").json["settings"][0]["origin"] == "given"

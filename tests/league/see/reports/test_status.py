@@ -20,6 +20,7 @@ from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
 from league.wording import duration_text, size_text
+from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import MadeRun
 from tests.league.tiny_runs import state_of
 
@@ -168,3 +169,17 @@ def test_a_call_that_does_not_come_back_is_reported_while_its_daemon_lives(run: 
     assert f"stuck: {call}" in read_status(run).text()
     rewrite_status(run, daemon=this_process(), phase="stopped", stuck=call)
     assert "stuck" not in read_status(run).text()
+
+
+def test_the_status_of_a_run_is_one_screen_and_its_settings_are_asked_for(made: Path) -> None:
+    shown, whole = league("status", made).out.splitlines(), league("status", made, "--settings").out
+    assert len(shown) <= 23 and len(whole.splitlines()) >= len(shown) - 1
+    report = read_status(made)
+    player = report.league.players[0]
+    crowd = dataclasses.replace(
+        report, league=dataclasses.replace(report.league, players=(player,) * 40), settings={"seed": (0, "a reason")}
+    )
+    lines = crowd.screen().splitlines()
+    assert "more lines" in lines[-2] and "1 setting chosen for it" in lines[-1]
+    for width in (80, 200):
+        assert sum(-(-len(line) // width) for line in crowd.screen(width=width).splitlines()) <= 23
