@@ -90,3 +90,13 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     built = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     assert (tmp_path / "site" / "configuration" / "index.html").is_file()
+
+
+def test_no_text_of_a_setting_stands_twice() -> None:
+    """Two keys with one text between them leave a reader to guess which is which."""
+    seen: dict[str, str] = {}
+    for entry in entries():
+        if len(entry.meaning.split()) < 4 or entry.key.startswith("learner.learning_rate"):
+            continue
+        assert entry.meaning not in seen, f"{entry.key} says what {seen[entry.meaning]} says"
+        seen[entry.meaning] = entry.key
