@@ -59,10 +59,10 @@ class ActorConfig:
 
     Fields:
       num_envs: games that one actor host steps together.
-      inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for all
-        actor hosts of the machine, on a GPU where there is one.
-      num_splits: parts of the games, 1 or 2. Two take turns: while one waits for its decisions or for the processes of
-        its games, the other is decided or stepped.
+      inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for
+        all actor hosts of the machine, on a GPU where there is one.
+      num_splits: parts of the games, 1 or 2. Two take turns: while one waits for decisions or processes of games, the
+        other is decided or stepped.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -86,13 +86,12 @@ class RuntimeConfig:
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
-      checkpoint_updates: most updates of a learner between two restart states. What a killed run loses is what was
-        learnt since.
+      checkpoint_updates: most updates of a learner between two restart states; what a kill loses was learnt since.
       checkpoint_seconds: most seconds between two restart states.
       expected_decisions: of all seats in the budget, for which `learner.entropy_cost` was chosen; 0 for none. Once a
         tenth of the budget is spent the cost follows the decisions that it really holds.
-      snapshots_per_budget: snapshots of a main agent, spread evenly over the budget whatever its gate says; 0 for none.
-        Without a budget they are spread over 50 million env steps.
+      snapshots_per_budget: snapshots of a main agent, spread evenly over the budget (over 50 million env steps without
+        one) whatever its gate says; 0 for none.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
         of the time trained so far, where that is longer. A deterministic run takes none by time.
     """
@@ -397,6 +396,4 @@ def _plain(value: object) -> object:
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -13,7 +13,7 @@ import pytest
 
 from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from league.judge.matches.match_result import Interval, score_games
-from league.judge.matches.pairs import PairRow, pair_row, stronger_than_auto
+from league.judge.matches.pairs import PairRow, pair_row
 from league.judge.matches.report import Conditions, EvalReport, PlayerRow, ReturnRow, team_names
 from league.judge.matches.report_table import report_csv, report_lines
 from tests.league.commands import league
@@ -183,17 +183,3 @@ def test_seats_of_a_large_team_are_counted() -> None:
 
     assert of((0, 1, 2)) == ()
     assert of((5, 5, 5, 5, 2)) == ("seat 4", "seat 0 and 3 more")
-
-
-def test_a_policy_that_reliably_beats_the_default_one_is_named() -> None:
-    def row(home: str, away: str, score: Interval) -> PairRow:
-        return PairRow(home, away, 100, 0, 0, 0, score, (), 1.0)
-
-    weak, even = Interval(0.31, 0.25, 0.38), Interval(0.45, 0.38, 0.52)
-    sentence = "last scores 0.69 against auto, which is played where none is named: name last"
-    for rows, found in (
-        ([row("auto", "last", weak), row("auto", "random", weak)], (sentence,)),
-        ([row("last", "auto", Interval(0.69, 0.62, 0.75))], (sentence,)),
-        ([row("auto", "last", even)], ()),
-    ):
-        assert stronger_than_auto(rows, ("auto", "last"), auto="auto") == found
