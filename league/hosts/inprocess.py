@@ -158,6 +158,11 @@ class InProcessRuntime:
             NodeInfo(socket.gethostname(), "127.0.0.1", float(os.cpu_count() or 1), 0.0, (ACTOR_HOST, LEARNER_HOST)),
         )
 
+    @property
+    def has_work(self) -> bool:
+        """As in `DeterministicRuntime`."""
+        return bool(self._tasks or self._reports) or self._thread.busy
+
     def save_hosts(self) -> HostState | None:
         """As in `DeterministicRuntime`."""
         if self._actor is None or self._tasks or self._thread.busy:  # given up, or still in the middle of a task

@@ -359,6 +359,11 @@ class Runtime(Protocol):
 class DeterministicRuntime(Protocol):
     """A runtime that can also save what its actor hosts hold, so that a resumed run equals an uninterrupted one."""
 
+    @property
+    def has_work(self) -> bool:
+        """True until every task has ended and reported: what is decided before depends on how long the tasks take."""
+        ...
+
     def save_hosts(self) -> HostState | None:
         """The state of all actor hosts between two leases; None where an env cannot be saved, or within a task."""
         ...

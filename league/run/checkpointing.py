@@ -39,20 +39,22 @@ class RestartStates:
         """The players whose learner was asked and has not answered."""
         return self._waiting
 
-    def ask_due(self, reports: Iterable[LearnerProgress], installed: Collection[str], *, now: float) -> None:
+    def ask_due(self, reports: Iterable[LearnerProgress], installed: Collection[str], *, now: float | None) -> None:
         """Ask every learner that is in place and whose restart state is due, see `due`."""
         known = [report.progress for report in reports if report.progress.player in installed]
         for player in self.due(known, now=now):
             self.ask(player)
 
-    def due(self, progress: Iterable[Progress], *, now: float) -> list[str]:
+    def due(self, progress: Iterable[Progress], *, now: float | None) -> list[str]:
         """Players whose restart state is due.
 
         By the updates that lie between it and the last one, and by the time for which there has been something to save.
         A version may be below the saved one: after a transplant, or where the report is older than the restart state.
 
         Args:
-          progress: of every player that has reported any. now: seconds that never go back.
+          progress: of every player that has reported any.
+          now: seconds that never go back; None where updates alone count, as in a run that repeats exactly: PBT copies
+            restart states.
         """
         found = []
         for known in progress:
@@ -60,11 +62,14 @@ class RestartStates:
             if updates == 0:
                 self._since.pop(known.player, None)
                 continue
-            since = self._since.setdefault(known.player, now)
-            by_time = now - since >= self.settings.checkpoint_seconds
+            by_time = now is not None and self._lasted(known.player, now) >= self.settings.checkpoint_seconds
             if by_time or abs(updates) >= self.settings.checkpoint_updates:
                 found.append(known.player)
         return found
+
+    def _lasted(self, player: str, now: float) -> float:
+        """Seconds for which there has been something to save."""
+        return now - self._since.setdefault(player, now)
 
     def ask(self, player: str) -> None:
         """Ask a player's learner, unless it is being asked already."""

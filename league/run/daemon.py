@@ -135,8 +135,8 @@ class Daemon:
         self._unacted.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
         reason = None
         while reason is None:
-            self._cycle("training", grant=RequestLease)
-            reason = SIGNAL if self.stop_requested else self._account.ended
+            settled = self._cycle("training", grant=RequestLease)
+            reason = SIGNAL if self.stop_requested else self._account.ended if settled else None
         if reason == BUDGET or (reason == LIMIT and not self._deterministic):
             self._freeze_and_rate(since=Spent() if reason == BUDGET else self._account.begun)
         elif self._playing and not self._deterministic:
@@ -177,34 +177,55 @@ class Daemon:
         """Time and steps that the run has used so far."""
         return self._account.spent
 
-    def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
+    def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> bool:
+        """One turn of the loop. Returns False where nothing was decided: a deterministic runtime is still at work."""
         for host in self._numbers.settle(self._league.state, number=self._config.runtime.actor_hosts):
             self._hosts.forget(host)
         for report in self._runtime.poll(POLL_S, budget_fraction=self._account.fraction):
             self._reports.take(report)
+        self._account.read(env_steps=self._league.state.totals.env_steps)
         if self._operator is not None:
             self._operator.carry_out(self._execute)
-        if phase != "rating":
-            self._adapt()
         if self._prober is not None:
             self._prober.look(self._league.state, self._account.spent.core_seconds, execute=self._do, phase=phase)
-        if grant is not None:
-            self._learner_drain.settle(self._league.state, installed=self._hosts.installed)
-            self._grant(grant)
-            if phase == "training":
-                self._snapshots.request_by_budget(self._league.state, budget_fraction=self._account.fraction)
-                if not self._deterministic:
-                    self._snapshots.request_due(self._league.state, now=self._account.spent.seconds)
+        settled = not self._works
+        if settled:
+            self._decide(phase, grant=grant)
         self._league.commit()
         self._take_up_changes()
-        self._account.read(env_steps=self._league.state.totals.env_steps)
         unacted, self._unacted = self._unacted, []
         for event in unacted:
             self._effects.carry_out(event)
         if self._operator is not None:
             self._operator.confirm()
-        self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._now())
+        if settled:
+            now = None if self._repeats else self._now()
+            self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=now)
         self._observe(self.status(phase))
+        return settled
+
+    def _decide(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
+        """Decide what follows from the reports.
+
+        Not while a deterministic runtime works: how many turns of the loop that takes must not show.
+        """
+        if phase != "rating":
+            self._adapt()
+        if grant is None:
+            return
+        self._learner_drain.settle(self._league.state, installed=self._hosts.installed)
+        if phase == "training":
+            self._request_by_budget()
+            if not self._deterministic:
+                self._snapshots.request_due(self._league.state, now=self._account.spent.seconds)
+            if self._account.ended is not None:
+                return
+        self._grant(grant)
+
+    def _request_by_budget(self) -> None:
+        """Request the snapshots of a part of the budget that has begun; at its end every player is frozen anyway."""
+        if self._account.fraction < 1.0:
+            self._snapshots.request_by_budget(self._league.state, budget_fraction=self._account.fraction)
 
     def _execute(self, commands: Sequence[Command]) -> None:
         """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
@@ -218,7 +239,7 @@ class Daemon:
             return
         timed = self._account.follows_clock
         fraction = self._account.fraction if timed or self._config.budget.env_steps is not None else None
-        progress = {} if self._deterministic and not timed else self._hosts.progress
+        progress = {} if self._repeats else self._hosts.progress
         self._adapter.look(self._league.state, progress, budget_fraction=fraction)
 
     def _take_up_changes(self) -> None:
@@ -262,6 +283,16 @@ class Daemon:
     def _open_again(self, player: str) -> None:
         """Act again on what is open of a player whose learner has come into place."""
         self._unacted += open_again(self._league.state, player, self._unacted)
+
+    @property
+    def _repeats(self) -> bool:
+        """True if equal seeds must give equal histories, so that no clock decides."""
+        return self._deterministic and not self._account.follows_clock
+
+    @property
+    def _works(self) -> bool:
+        """True while a deterministic runtime has something in hand."""
+        return isinstance(self._runtime, DeterministicRuntime) and self._runtime.has_work
 
     def _learners_in_place(self) -> bool:
         return len(self._hosts.installed) == len(self._league.state.players)
@@ -321,6 +352,8 @@ class Daemon:
 
         def nothing_open() -> bool:
             state = self._league.state
+            if self._deterministic and self._playing and not self._works:  # as if it had not been stopped
+                self._request_by_budget()
             plays = state.leases and (self._deterministic or self._now() < leases_until)
             waiting = plays or state.directives or self._unacted
             return not waiting and (self._learners_in_place() or not self._playing)
@@ -356,9 +389,14 @@ class Daemon:
             self._say(sentence)
 
     def _run_until(self, is_done: Callable[[], bool]) -> bool:
-        """Run without new leases until a condition holds or the time is up; returns True if it holds."""
+        """Run without new leases until a condition holds or the time is up; returns True if it holds.
+
+        The end of a run that repeats exactly waits for all that its runtime has in hand, unless a person asked for it.
+        """
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._deterministic else DRAIN_S
         deadline = self._now() + patience_s
-        while not is_done() and self._now() < deadline and not (self._deterministic and self._reports.stuck):
+        while not is_done() and not (self._deterministic and self._reports.stuck):
+            if self._now() >= deadline and not (self._repeats and self._works and not self.stop_requested):
+                break
             self._cycle("draining", grant=None)
         return is_done()

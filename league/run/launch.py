@@ -25,7 +25,7 @@ from league.policies.imported import ImportedPolicy, absent_imported, admit, fin
 from league.policies.policy_store import is_game_of
 from league.policies.teacher import find_teacher
 from league.policies.trust import names_of_league, read_config, require_trusted, trust_folder
-from league.run.budget import BUDGET, Limits
+from league.run.budget import BUDGET, Limits, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
@@ -79,9 +79,9 @@ def start(
     config = find_teacher(config, spec, folder=source.parent)
     require_working_names(config, spec, source=str(source))
     require_working_sinks(config, source=str(source))
-    measured = with_precision(config, spec)
-    if measured is not config:
-        config, reasons = measured, {**reasons, "learner.precision": "the fastest here"}
+    config, reason = with_precision(config, spec, repeats=not follows_clock(config.budget, limits))
+    if reason:
+        reasons = {**reasons, "learner.precision": reason}
     scoring_of(config.league.payoff, spec)  # refused before a folder is made
     text = dump_commented(config, reasons)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())

@@ -58,6 +58,8 @@ class SnapshotRequests:
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
         """Request a snapshot of every main agent without one from the present part of the budget.
 
+        A newest snapshot that is as far as its player counts as one of this part. So nothing is due that a stop forgets.
+
         Args:
           budget_fraction: of the budget that is spent, in [0, 1].
         """
@@ -66,9 +68,9 @@ class SnapshotRequests:
         part = int(budget_fraction * self.settings.snapshots_per_budget)
         for player in main_agents(state):
             num_snapshots, taken_in = self._newest_in.get(player.name, (-1, part))
-            if num_snapshots != player.num_snapshots:
+            if num_snapshots != player.num_snapshots or not has_learnt(state, player):
                 self._newest_in[player.name] = player.num_snapshots, part
-            elif part > taken_in and has_learnt(state, player):
+            elif part > taken_in:
                 self._execute(RequestSnapshot(player.name, BUDGET))
 
     def request_final(self, state: LeagueState) -> None:

@@ -198,6 +198,10 @@ class FakeRuntime:
 class ExactFakeRuntime(FakeRuntime):
     """One whose hosts could be saved."""
 
+    @property
+    def has_work(self) -> bool:
+        return bool(self._later or self._reports)
+
     def save_hosts(self) -> HostState:
         return HOSTS
 
