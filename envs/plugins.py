@@ -21,10 +21,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from league.envs.plugin_places import absolute, is_place, module_file, present
+
 OWN_FORMS = "module:attribute or path/file.py:attribute"
 
-SHIPPED, SHIPPED_FOLDERS = "league_own_files", "folders.json"
-"""Package with copies of the user's files on a machine of a cluster, and its table: folder -> folder of the copy."""
+Version = tuple[int, int]
+"""Time of the last change of a file (ns), and its size in bytes."""
 
 
 class PluginError(ValueError):
@@ -38,12 +40,15 @@ class MissingModuleError(PluginError):
 _ADMITTED: set[str] = set()
 _GIVEN: dict[str, Any] = {}
 """Name -> an object that the user's own program has handed over."""
+_BESIDE: dict[str, tuple[Path, dict[Path, Version]]] = {}
+"""Top-level module that the user's code imported from its folder -> that folder, and the files of it that were read."""
 
 
 def load(name: str) -> Any:
     """The object that "module:attribute" or "path/file.py:attribute" names; the attribute may be dotted.
 
-    A file is read once; it may import files beside it. A module may also lie in the current folder.
+    A file is read once; it may import files beside it. A module may also lie in the current folder, or in the one that
+    the name says, as in "path/package.module:attribute".
 
     Raises:
       PluginError: no such file, module or attribute, or importing it raised.
@@ -53,7 +58,9 @@ def load(name: str) -> Any:
     where, colon, attribute = name.rpartition(":")
     if not colon or not where:
         raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
-    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    if not is_place(where):
+        where = absolute(name, (Path.cwd(),)).rpartition(":")[0]
+    module = _load_place(Path(where)) if is_place(where) else _load_module(where)
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
@@ -137,25 +144,6 @@ def load_admitted(name: str) -> Any:
     return load(name)
 
 
-def absolute(name: str, folders: Iterable[Path]) -> str:
-    """Replaces the file of a name by its absolute path if it lies in one of the folders; else returns the name.
-
-    Does the same for "module:attribute" if module.py lies there and Python would not find it by itself: the hosts of
-    a run and a resumed run have other current folders.
-    """
-    where, colon, attribute = name.rpartition(":")
-    if not colon or not where:
-        return name
-    if where.endswith(".py"):
-        file = Path(where).expanduser()
-    elif where.isidentifier() and not _can_be_found(where):
-        file = Path(f"{where}.py")
-    else:
-        return name
-    found = next((start / file for start in folders if (start / file).is_file()), None)
-    return name if found is None else f"{found.absolute()}:{attribute}"
-
-
 def _can_be_found(module: str) -> bool:
     if module in sys.modules:
         return True
@@ -171,25 +159,38 @@ def package_folder(name: str) -> Path | None:
     return None if found is None or found.origin is None else Path(found.origin).parent
 
 
-def _shipped(path: Path) -> Path:
-    """The copy of a file that came along to this machine; the file itself where none did."""
-    found = importlib.util.find_spec(SHIPPED)
-    if found is None or found.origin is None:
-        return path
-    package = Path(found.origin).parent
-    place = json.loads((package / SHIPPED_FOLDERS).read_text()).get(str(path.parent))
-    return path if place is None else package / str(place) / path.name
+def _load_place(given: Path) -> ModuleType:
+    place = present(given.absolute())
+    if place.suffix == ".py":
+        if not place.is_file():
+            raise PluginError(_not_there(given))
+        return _load_file(place)
+    file = module_file(place)
+    if file is None:
+        raise PluginError(_not_there(given))
+    folder, module = place.parent, place.name
+    with _on_path(folder):
+        top = module.partition(".")[0]
+        taken = sys.modules.get(top)
+        if taken is not None and top not in _BESIDE and not _lies_in(taken, folder):
+            return _load_file(file)  # the name of its package is taken here, by a package that is installed
+        return _imported(module)
+
+
+def _not_there(given: Path) -> str:
+    if not given.is_absolute():
+        return f"there is no file {given}; paths are relative to {Path.cwd()}"
+    return (
+        f"there is no file {given}; it was looked for as it lay beside the run, where it lay when the run was made, and"
+        f" below {Path.cwd()} and the folders around the run; put it into one of them, or give the game itself (env=)"
+    )
 
 
 def _load_file(path: Path) -> ModuleType:
-    given, path = path, _shipped(path.absolute())
-    if not path.is_file():
-        raise PluginError(f"there is no file {given}; paths are relative to {Path.cwd()}")
-    facts = path.stat()
     name = f"_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    version = (facts.st_mtime_ns, facts.st_size)
+    version = _version(path)
     known = sys.modules.get(name)
-    if known is not None and getattr(known, "_plugin_version", None) == version:
+    if known is not None and getattr(known, "_plugin_version", None) == version and not _stale(path.parent):
         return known
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -209,9 +210,13 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _load_module(name: str) -> ModuleType:
+    with _on_path(Path.cwd()):  # a console script does not look in the working folder by itself
+        return _imported(name)
+
+
+def _imported(name: str) -> ModuleType:
     try:
-        with _on_path(Path.cwd()):  # a console script does not look in the working folder by itself
-            return importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise MissingModuleError(f"there is no module {name!r}") from error
@@ -222,7 +227,13 @@ def _load_module(name: str) -> ModuleType:
 
 @contextmanager
 def _on_path(folder: Path) -> Iterator[None]:
-    here = str(folder)
+    """Lets code import from its folder, and what it imports be that folder's: another project may have equal names."""
+    here, before = str(folder), set(sys.modules)
+    for top in _stale(folder):
+        del _BESIDE[top]
+        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+            del sys.modules[name]
+    importlib.invalidate_caches()
     added = here not in sys.path
     if added:
         sys.path.insert(0, here)
@@ -231,6 +242,42 @@ def _on_path(folder: Path) -> Iterator[None]:
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
+        for name in set(sys.modules) - before:
+            _note_beside(name, folder)
+
+
+def _note_beside(name: str, folder: Path) -> None:
+    module, top = sys.modules[name], name.partition(".")[0]
+    if name.startswith("_plugin_") or not _lies_in(sys.modules.get(top, module), folder):
+        return
+    _, files = _BESIDE.setdefault(top, (folder, {}))
+    if module.__dict__.get("__file__"):
+        files[Path(str(module.__file__))] = _version(Path(str(module.__file__)))
+
+
+def _stale(folder: Path) -> list[str]:
+    """Modules of the user's code to import again: another folder's of a name that this one has, or changed since."""
+    return [
+        top
+        for top, (owner, files) in _BESIDE.items()
+        if (owner != folder and ((folder / f"{top}.py").is_file() or (folder / top).is_dir()))
+        or any(_version(file) != version for file, version in files.items())
+    ]
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    """True for a top-level module of that folder."""
+    places = [*getattr(module, "__path__", ()), *filter(None, [getattr(module, "__file__", None)])]
+    return any(Path(place).parent == folder for place in places)
+
+
+def _version(file: Path) -> Version:
+    """Of a file; zeros where it is gone."""
+    try:
+        facts = file.stat()
+    except OSError:
+        return 0, 0
+    return facts.st_mtime_ns, facts.st_size
 
 
 def _missing(error: ModuleNotFoundError) -> str:

@@ -14,11 +14,17 @@ from pathlib import Path
 
 from league.wording import counted
 
+USER_ERROR = 2
+"""Exit code of a command that cannot do what was asked; the sentence says what to mend."""
+PREEMPTED = 75
+"""Exit code of a training command that a signal stopped before its run had spent its budget (EX_TEMPFAIL of sysexits.h,
+"try again later"): everything is saved, and `league resume` continues."""
+
 
 class LeagueError(Exception):
     """Root of the tree; `str(error)` is a full sentence for the user."""
 
-    exit_code = 2
+    exit_code = USER_ERROR
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 
 import typer
 
-from league.errors import LeagueError
+from league.errors import USER_ERROR, LeagueError
 from league.run.monitor.first_output import FirstOutput
 
-USER_ERROR = 2
 # Of the library below typer, which lies in another package from version to version.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 NO_COMMAND = "NoArgsIsHelpError"

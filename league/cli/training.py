@@ -18,6 +18,7 @@ from league.cli.options import (
     games_line,
     limits_of,
 )
+from league.errors import PREEMPTED
 
 if TYPE_CHECKING:
     from league.run.session import Ended
@@ -71,9 +72,11 @@ def resume(
 
 
 def _show_end(ended: Ended, *, evaluates: bool) -> None:
-    """The league table, the score against bots, and what to do next."""
+    """The league table, the score against bots, and what to do next; leaves with its own code where it was stopped."""
     from league.run.budget import SIGNAL
     from league.see.reports.run_summary import evaluation_limit_s, show_end
 
     limit_s = evaluation_limit_s(ended.seconds) if evaluates and ended.reason != SIGNAL else None
     show_end(ended.folder.path, ended.reason, spent=ended.spent, limit_s=limit_s, games_line=games_line)
+    if ended.reason == SIGNAL:
+        raise typer.Exit(PREEMPTED)

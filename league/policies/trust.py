@@ -8,7 +8,9 @@ loaded in three cases alone:
   options) under an HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default
   ~/.local/state/league/secret). The mark holds wherever the folder is moved on machines with that key; a name that is
   added to config.yaml, the journal or a manifest is not in it. A copied mark allows only the calls that this user has
-  made before.
+  made before. It also has a digest of the code: code that was moved is loaded from elsewhere only where it is the same.
+  Where no key can be made, one of this process signs the mark, for itself, its children and the restarts of its
+  supervisor.
 - The user says so: `--trust`, `trust=True`, or the game itself as `env=`.
 - The user gives the same name (and game options) in a configuration of their own in this process.
 """
@@ -34,6 +36,8 @@ from league.envs.plugins import admit, is_admitted
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, StorageError
 from league.policies.frozen import MAX_PACKAGE_MANIFEST_BYTES
+from league.policies.own_code import locate, read_record, source_entry
+from league.processes.child_process import session_key
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
 from league.store.snapshots import SnapshotManifest
@@ -67,6 +71,7 @@ def read_config(
     before, _ = plain_config(text, source=source)
     names = [found for found in outside_names(before) if env is None or found.kind != "env"]
     require_trusted(names, what=str(folder.path))
+    _find_moved(folder, names)
     plain, problems = plain_config(text, source=source, overrides=overrides)
     known = {found.entry for found in outside_names(before)}
     admit(found.entry for found in outside_names(plain) if found.entry not in known)
@@ -88,6 +93,22 @@ def require_trusted(names: Iterable[OutsideName], *, what: str) -> None:
             f"{what} names code that your own `league train` did not put there ({shown}): loading it would run it. "
             "Look at that code, then add --trust (in Python trust=True, or give the game as env=)."
         )
+
+
+def _find_moved(folder: RunFolder, names: Iterable[OutsideName]) -> None:
+    """Have the code of a run read where it lies now.
+
+    Raises:
+      Untrusted: it lies elsewhere than when the run was made, and is not what the mark says.
+    """
+    record = read_record(folder)
+    for found, now in locate(folder.path, names, made_in=None if record is None else Path(record.run)):
+        entry = source_entry(found.name, now)
+        if entry is None or not is_admitted(entry):
+            raise Untrusted(
+                f"{folder.path} names {found.name}, and what lies at {now} now is not the code that your own"
+                " `league train` noted: look at it, then add --trust (in Python trust=True, or give the game as env=)."
+            )
 
 
 def names_of_league(state: LeagueState) -> list[OutsideName]:
@@ -113,11 +134,18 @@ def trust_folder(path: Path) -> None:
             is_one = "manifest" in whole
             for found in [whole["manifest"]] if is_one else [member["snapshot"] for member in whole["members"]]:
                 game = {"id": found["env_id"], "kwargs": found.get("env", {})}
-                admit(name.entry for name in outside_names({"env": game, "network": found["network"]}))
+                _trust_names(path, [*outside_names({"env": game, "network": found["network"]})], made_in=None)
     elif (path / "config.yaml").is_file():
         folder = RunFolder.open(path)
         plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))
-        admit(found.entry for found in outside_names(plain))
+        record = read_record(folder)
+        _trust_names(folder.path, [*outside_names(plain)], made_in=None if record is None else Path(record.run))
+
+
+def _trust_names(path: Path, names: Sequence[OutsideName], *, made_in: Path | None) -> None:
+    admit(found.entry for found in names)
+    for found, now in locate(path, names, made_in=made_in):
+        admit(filter(None, [source_entry(found.name, now)]))
 
 
 def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
@@ -125,20 +153,23 @@ def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
 
     Nothing is written where there are none.
     """
-    entries = sorted({found.entry for found in names})
-    if not entries:
+    found = [*names]
+    if not found:
         return []
+    sources = filter(None, (source_entry(one.name) for one in found))
+    entries, notes = sorted({*(one.entry for one in found), *sources}), []
     try:
         key = _key(create=True)
     except OSError as error:
-        return [
+        key = session_key(create=True)
+        notes.append(
             f"{_key_path()} cannot be made ({error.strerror}), so {folder.path.name} will later count as another "
             "user's: commands will ask for --trust."
-        ]
+        )
     assert key is not None
     payload = json.dumps({"names": entries, "hmac": _sign(key, entries)}, indent=1)
     folder.storage.atomic_write_bytes(folder.path / MARK_FILE, payload.encode())
-    return []
+    return notes
 
 
 def admit_marked(folder: RunFolder) -> None:
@@ -146,12 +177,19 @@ def admit_marked(folder: RunFolder) -> None:
     try:
         payload = json.loads(folder.storage.read_bytes(folder.path / MARK_FILE, max_bytes=MAX_MARK_BYTES))
         entries, given = payload["names"], payload["hmac"]
-        key = _key(create=False)
     except (OSError, StorageError, ValueError, KeyError, TypeError):
         return
-    is_text = isinstance(given, str) and isinstance(entries, list) and all(isinstance(name, str) for name in entries)
-    if is_text and key is not None and hmac.compare_digest(given.encode(), _sign(key, entries).encode()):
-        admit(entries)
+    if not (isinstance(given, str) and isinstance(entries, list) and all(isinstance(name, str) for name in entries)):
+        return
+    for key in filter(None, (_own_key(), session_key(create=False))):
+        if hmac.compare_digest(given.encode(), _sign(key, entries).encode()):
+            admit(entries)
+
+
+def _own_key() -> bytes | None:
+    with contextlib.suppress(OSError):
+        return _key(create=False)
+    return None
 
 
 def _sign(key: bytes, entries: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,6 +14,16 @@ from collections.abc import Mapping, Sequence
 from league.envs.workers.child_endings import wait_for_killed
 
 PR_SET_PDEATHSIG = 1
+SESSION_KEY = "LEAGUE_SESSION_KEY"
+"""Variable of the environment with a key that this process, its children and nobody else have."""
+
+
+def session_key(*, create: bool) -> bytes | None:
+    """The key that this process shares with its children alone; None where there is none and none is made."""
+    if create:
+        os.environ.setdefault(SESSION_KEY, secrets.token_hex(32))
+    key = os.environ.get(SESSION_KEY, "")
+    return key.encode() if key else None
 
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:

@@ -23,6 +23,7 @@ from league.hosts.host_log import logged_to
 from league.hosts.protocol import HostSetup, Runtime
 from league.judge.probes.prober import open_prober
 from league.policies.imported import imported_networks
+from league.policies.own_code import note_code
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import teacher_weights
 from league.policies.trust import mark
@@ -82,7 +83,8 @@ def run_session(
         setup = _whole_setup(config, spec, folder, snapshots, fixed_opponents)
         runtime = stack.enter_context(contextlib.closing(make_runtime(config, setup, league.state)))
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
-        for note in (*notes, *mark(folder, _names_of_run(config, fixed_opponents))):
+        names = [*_names_of_run(config, fixed_opponents)]
+        for note in (*notes, *mark(folder, names), *note_code(folder, names)):
             console.say(note)
         sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, console)))
         policies = _policy_store(config, folder, snapshots, console)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from league.envs.bots import make_bot
-from league.envs.plugins import PluginError, absolute, admit, is_admitted, load, load_admitted, resolve
+from league.envs.plugin_places import absolute
+from league.envs.plugins import PluginError, admit, is_admitted, load, load_admitted, resolve
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
 

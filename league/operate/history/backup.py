@@ -20,6 +20,7 @@ from league.core.state.events import EVENTS
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot, StorageError
 from league.json_report import JsonReport
+from league.policies.own_code import CODE_FILE
 from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
@@ -35,7 +36,7 @@ from league.wording import counted
 RECORD_FILE = "backup.json"
 MAX_RECORD_BYTES = 1 << 16
 MAX_COPIED_BYTES = 4 << 30
-COPIED = ("metrics.jsonl", "exports.json", MARK_FILE)
+COPIED = ("metrics.jsonl", "exports.json", MARK_FILE, CODE_FILE)
 """Other files of a run that a backup holds. Logs, what waits for a tracker, and runs set aside stay where they are."""
 
 MAX_ATTEMPTS = 5

@@ -25,6 +25,7 @@ from league.json_report import JsonReport
 from league.operate.history.event_ref import point_at
 from league.operate.history.fork import branch_journal
 from league.operate.history.learner_resume import RestartPoint, lost_players, restart_points
+from league.policies.own_code import CODE_FILE
 from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
@@ -206,7 +207,7 @@ def _set_aside(folder: RunFolder, journal: JournalReader, *, head: Head, now: fl
             branch.take_over(journal, to_seq=head.seq)
         for store in (folder.snapshots_path, folder.checkpoints_path):
             _link_all(store, aside.path / store.name, storage)
-        for name in (*_CARRIED, MARK_FILE):
+        for name in (*_CARRIED, MARK_FILE, CODE_FILE):
             if (folder.path / name).exists():
                 storage.link(folder.path / name, aside.path / name)
     return path

@@ -23,8 +23,8 @@ from types import FrameType
 
 import msgspec
 
-from league.errors import LeagueError, StorageError
-from league.processes.child_process import end_with_parent
+from league.errors import PREEMPTED, USER_ERROR, LeagueError, StorageError
+from league.processes.child_process import end_with_parent, session_key
 from league.store.disk_space import disk_space
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus
@@ -45,7 +45,6 @@ CONSOLE_BYTES = 4 << 20
 LOOK_EVERY_S = 0.2
 TRIM_EVERY_S = 60.0
 
-USER_ERROR = 2
 NO_EVAL = "--no-eval"
 
 
@@ -154,7 +153,7 @@ class Supervisor:
             self._sleep(LOOK_EVERY_S)
             self._trim()
         life_s = self._monotonic() - begun
-        if code == 0 or self._stops or _ended_in_order(self._folder, seen_before):
+        if code in (0, PREEMPTED) or self._stops or _ended_in_order(self._folder, seen_before):
             self._note(stopping=bool(self._stops))
             return None, 0
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -252,6 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def stop(number: int, frame: FrameType | None) -> None:
         supervisor.ask_to_stop()
 
+    session_key(create=True)  # a restart may load what the start before it marked, also without a home folder
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from league.envs.plugins import SHIPPED, SHIPPED_FOLDERS
+from league.envs.plugin_places import SHIPPED, SHIPPED_FOLDERS, place_of, present
 from league.hosts.on_ray.nodes.host_version import PACKAGE
 
 MAX_MIB = 64
@@ -30,7 +30,7 @@ def runtime_env(own_names: Iterable[str], folder: Path, environment: Mapping[str
     """Ray's runtime environment of the hosts; empty in a job that brings Python modules of its own along.
 
     Args:
-      own_names: names of code, "path/file.py:attribute" or others, which are left out.
+      own_names: names of code; those that say no folder are left out.
       folder: empty, for copies; may be removed once Ray has started.
     """
     job = json.loads(environment.get(JOB_CONFIG, "{}")).get("runtime_env") or {}
@@ -40,7 +40,8 @@ def runtime_env(own_names: Iterable[str], folder: Path, environment: Mapping[str
     assert found is not None and found.origin is not None
     shutil.copytree(Path(found.origin).parent, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     modules = [PACKAGE]
-    folders = sorted({Path(file).parent for file in map(_file_of, own_names) if file})
+    places = {place.parent for place in map(place_of, own_names) if place is not None and place.is_absolute()}
+    folders = {place: there for place in sorted(places) if (there := present(place / "_").parent).is_dir()}
     if folders:
         _copy_own(folders, folder / SHIPPED)
         modules.append(SHIPPED)
@@ -73,16 +74,12 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _file_of(name: str) -> str:
-    where, _, _ = name.rpartition(":")
-    return where if where.endswith(".py") and Path(where).is_file() else ""
-
-
-def _copy_own(folders: Iterable[Path], target: Path) -> None:
+def _copy_own(folders: Mapping[Path, Path], target: Path) -> None:
+    """Copies folders. folders: as names say it -> where it lies."""
     places: dict[str, str] = {}
-    for folder in folders:
-        place = f"f{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-        places[str(folder)] = place
+    for said, folder in folders.items():
+        place = f"f{hashlib.sha256(str(said).encode()).hexdigest()[:12]}"
+        places[str(said)] = place
         for path in files_of(folder):
             copy = target / place / path.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
