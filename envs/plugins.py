@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from league.envs.plugin_places import absolute, is_place, module_file, present
+from league.envs.own_code.places import absolute, is_place, module_file, present
 
 OWN_FORMS = "module:attribute or path/file.py:attribute"
 
@@ -169,7 +169,7 @@ def _load_place(given: Path) -> ModuleType:
     if file is None:
         raise PluginError(_not_there(given))
     folder, module = place.parent, place.name
-    with _on_path(folder):
+    with _own(folder), _on_path(folder):
         top = module.partition(".")[0]
         taken = sys.modules.get(top)
         if taken is not None and top not in _BESIDE and not _lies_in(taken, folder):
@@ -197,7 +197,7 @@ def _load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickling in the user's code look it up there
     try:
-        with _on_path(path.parent):
+        with _own(path.parent), _on_path(path.parent):
             spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         del sys.modules[name]
@@ -227,13 +227,7 @@ def _imported(name: str) -> ModuleType:
 
 @contextmanager
 def _on_path(folder: Path) -> Iterator[None]:
-    """Lets code import from its folder, and what it imports be that folder's: another project may have equal names."""
-    here, before = str(folder), set(sys.modules)
-    for top in _stale(folder):
-        del _BESIDE[top]
-        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
-            del sys.modules[name]
-    importlib.invalidate_caches()
+    here = str(folder)
     added = here not in sys.path
     if added:
         sys.path.insert(0, here)
@@ -242,6 +236,20 @@ def _on_path(folder: Path) -> Iterator[None]:
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
+
+
+@contextmanager
+def _own(folder: Path) -> Iterator[None]:
+    """Has the user's code import what lies in its folder now: another project may have modules of equal names."""
+    for top in _stale(folder):
+        del _BESIDE[top]
+        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+            del sys.modules[name]
+    before = set(sys.modules)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
         for name in set(sys.modules) - before:
             _note_beside(name, folder)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from league.config.contender_names import runs_outside_code, with_absolute_folder
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot
-from league.envs.plugin_places import absolute
+from league.envs.own_code.places import absolute
 from league.envs.registry import ADAPTERS
 
 PLACES: Mapping[tuple[str, ...], str] = {

@@ -1,7 +1,7 @@
 """The user's own code that a run names: digests of its files, and where it lies once run or project were moved.
 
-RUN/code.json has the folder of the run and the digest of each name's source, both as of its last start. Names in a run
-say absolute paths; they are looked for in the order of `league.envs.plugin_places.candidates`.
+RUN/code.json has the path of each name's code from the run, and the digest of its source, both as of its last start.
+Code is looked for in the order of `league.envs.own_code.places.candidates`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from league.config.plugin_names import OutsideName
-from league.envs.plugin_places import found_place, module_file, note_moved, place_of, present
+from league.envs.own_code.places import found_place, module_file, note_moved, place_of, present
 from league.errors import StorageError
 from league.store.run_folder import RunFolder
 
@@ -30,51 +30,62 @@ SUFFIXES = tuple(importlib.machinery.all_suffixes())
 SKIPPED = {"__pycache__", "node_modules", "runs", "site-packages", "venv", "wandb"}
 
 
-class CodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file. run: folder of the run at its last start. digests: name of code -> sha256 (hex) of its source."""
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The code of a name at a start of the run.
 
-    run: str
-    digests: Mapping[str, str] = {}
+    Fields:
+      sha256: of its source, hex.
+      beside: path of its file, or its folder and module, from the run; None for a module that Python finds.
+    """
+
+    sha256: str
+    beside: str | None = None
 
 
-def read_record(folder: RunFolder) -> CodeRecord | None:
-    """The record of the last start; None where there is none that can be read, as in older runs."""
+def read_record(folder: RunFolder) -> Mapping[str, Code]:
+    """Name -> its code at the last start; empty where that cannot be read, as in older runs."""
     try:
         payload = folder.storage.read_bytes(folder.path / CODE_FILE, max_bytes=MAX_RECORD_BYTES)
-        return msgspec.json.decode(payload, type=CodeRecord)
+        return msgspec.json.decode(payload, type=dict[str, Code])
     except (OSError, StorageError, msgspec.MsgspecError):
-        return None
+        return {}
 
 
 def note_code(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
-    """Note where a run lies and what its code is, at a start; returns a sentence for each name whose code changed."""
-    before = read_record(folder)
-    known = {} if before is None else before.digests
+    """Note the code of a run and where it lies, at a start; returns a sentence for each name whose code changed."""
+    known = read_record(folder)
     kinds = {found.name: found.kind for found in names}
-    digests = {name: digest for name in kinds if (digest := source_digest(name)) is not None}
-    if not digests:
+    record = {
+        name: Code(digest, _beside(name, folder.path)) for name in kinds if (digest := source_digest(name)) is not None
+    }
+    if not record:
         return []
-    record = CodeRecord(str(folder.path), digests)
     folder.storage.atomic_write_bytes(folder.path / CODE_FILE, msgspec.json.encode(record))
     return [
         f"The code of {name} has changed since this run was last started: "
         + ("its games, ratings and weights so far are of the earlier rules." if kinds[name] == "env" else "mind that.")
-        for name, digest in digests.items()
-        if name in known and known[name] != digest
+        for name, code in record.items()
+        if name in known and known[name].sha256 != code.sha256
     ]
 
 
-def locate(run: Path, names: Iterable[OutsideName], *, made_in: Path | None) -> Iterator[tuple[OutsideName, Path]]:
+def _beside(name: str, run: Path) -> str | None:
+    place = place_of(name)
+    return None if place is None or not place.is_absolute() else os.path.relpath(present(place), run)
+
+
+def locate(run: Path, names: Iterable[OutsideName], record: Mapping[str, Code]) -> Iterator[tuple[OutsideName, Path]]:
     """From here on the code of a run is read where it lies now; yields what does not lie where its name says.
 
     Args:
-      run: folder of the run, a snapshot or a package. made_in: its folder at its last start, None where not known.
+      run: folder of the run, a snapshot or a package. record: of the run, empty for others.
     """
     for found in names:
         place = place_of(found.name)
         if place is None or not place.is_absolute():
             continue
-        now = found_place(place, run=run, made_in=made_in)
+        known = record.get(found.name)
+        now = found_place(place, run=run, beside=None if known is None else known.beside)
         if now is not None:
             is_same = now.parent.resolve() == place.parent.resolve()
             note_moved(place.parent, place.parent if is_same else now.parent)
@@ -82,8 +93,22 @@ def locate(run: Path, names: Iterable[OutsideName], *, made_in: Path | None) -> 
                 yield found, now
 
 
+def place_entry(place: Path) -> str:
+    """The words of a mark for a place whose code is the user's own, whatever it says by now."""
+    return f"at {place}"
+
+
+def own_places(names: Iterable[OutsideName]) -> Iterator[str]:
+    """The words of a mark for the places from which the code of a run is read at present, and for what lies there."""
+    for name in {found.name for found in names}:
+        place = place_of(name)
+        if place is not None and place.is_absolute():
+            yield place_entry(present(place))
+            yield from filter(None, [source_entry(name)])
+
+
 def source_entry(name: str, place: Path | None = None) -> str | None:
-    """What a mark says of the source of a name, wherever it lies: a digest of all code in its folder.
+    """The words of a mark for the source of a name, wherever it lies: a digest of all code in its folder.
 
     Args:
       place: where it lies, if not where it is read from at present.
@@ -114,7 +139,7 @@ def source_entry(name: str, place: Path | None = None) -> str | None:
 
 
 def source_digest(name: str) -> str | None:
-    """The sha256 (hex) of a name's file and of all files of its project that it imports; None where there is no file."""
+    """The sha256 (hex) of a name's file and of all that it imports from its project; None where there is no file."""
     said = place_of(name)
     place = _place_of_module(name) if said is None else present(said)
     file = None if place is None else place if place.suffix == ".py" else module_file(place)

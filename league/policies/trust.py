@@ -24,7 +24,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from league.config.loading import config_of, plain_config
@@ -36,7 +36,7 @@ from league.envs.plugins import admit, is_admitted
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, StorageError
 from league.policies.frozen import MAX_PACKAGE_MANIFEST_BYTES
-from league.policies.own_code import locate, read_record, source_entry
+from league.policies.own_code import Code, locate, own_places, place_entry, read_record, source_entry
 from league.processes.child_process import session_key
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
@@ -101,10 +101,9 @@ def _find_moved(folder: RunFolder, names: Iterable[OutsideName]) -> None:
     Raises:
       Untrusted: it lies elsewhere than when the run was made, and is not what the mark says.
     """
-    record = read_record(folder)
-    for found, now in locate(folder.path, names, made_in=None if record is None else Path(record.run)):
+    for found, now in locate(folder.path, names, read_record(folder)):
         entry = source_entry(found.name, now)
-        if entry is None or not is_admitted(entry):
+        if not (is_admitted(place_entry(now)) or (entry is not None and is_admitted(entry))):
             raise Untrusted(
                 f"{folder.path} names {found.name}, and what lies at {now} now is not the code that your own"
                 " `league train` noted: look at it, then add --trust (in Python trust=True, or give the game as env=)."
@@ -134,18 +133,16 @@ def trust_folder(path: Path) -> None:
             is_one = "manifest" in whole
             for found in [whole["manifest"]] if is_one else [member["snapshot"] for member in whole["members"]]:
                 game = {"id": found["env_id"], "kwargs": found.get("env", {})}
-                _trust_names(path, [*outside_names({"env": game, "network": found["network"]})], made_in=None)
+                _trust_names(path, [*outside_names({"env": game, "network": found["network"]})], {})
     elif (path / "config.yaml").is_file():
         folder = RunFolder.open(path)
         plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))
-        record = read_record(folder)
-        _trust_names(folder.path, [*outside_names(plain)], made_in=None if record is None else Path(record.run))
+        _trust_names(folder.path, [*outside_names(plain)], read_record(folder))
 
 
-def _trust_names(path: Path, names: Sequence[OutsideName], *, made_in: Path | None) -> None:
+def _trust_names(path: Path, names: Sequence[OutsideName], record: Mapping[str, Code]) -> None:
     admit(found.entry for found in names)
-    for found, now in locate(path, names, made_in=made_in):
-        admit(filter(None, [source_entry(found.name, now)]))
+    admit(place_entry(now) for _, now in locate(path, names, record))
 
 
 def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
@@ -156,8 +153,7 @@ def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
     found = [*names]
     if not found:
         return []
-    sources = filter(None, (source_entry(one.name) for one in found))
-    entries, notes = sorted({*(one.entry for one in found), *sources}), []
+    entries, notes = sorted({*(one.entry for one in found), *own_places(found)}), []
     try:
         key = _key(create=True)
     except OSError as error:

@@ -58,7 +58,7 @@ class SnapshotRequests:
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
         """Request a snapshot of every main agent without one from the present part of the budget.
 
-        A newest snapshot that is as far as its player counts as one of this part. So nothing is due that a stop forgets.
+        A newest snapshot that is as far as its player counts as one of this part. Nothing is due that a stop forgets.
 
         Args:
           budget_fraction: of the budget that is spent, in [0, 1].

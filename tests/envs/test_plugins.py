@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from league.envs.bots import make_bot
-from league.envs.plugin_places import absolute
+from league.envs.own_code.places import absolute
 from league.envs.plugins import PluginError, admit, is_admitted, load, load_admitted, resolve
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
@@ -133,6 +133,40 @@ def test_names_beside_a_configuration_get_absolute_paths(folder: Path, tmp_path:
     assert absolute("json:loads", places) == "json:loads"
     assert absolute("absent.py:x", places) == "absent.py:x"
     assert absolute("posterior", places) == "posterior"
+
+
+PACKAGES = ("plays", "json", "numpy")
+"""Names of a user's package: free, of the standard library, and of a package that is imported already."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_of_a_package_is_found_as_a_file_is(package: str, folder: Path) -> None:
+    inner = folder / "project" / package / "small"
+    inner.mkdir(parents=True)
+    (inner / "duel.py").write_text("def make():\n    return 'duel'\n")
+    name = f"{package}.small.duel:make"
+    assert absolute(name, [folder / "nowhere", folder / "project"]) == f"{folder}/project/{name}"
+    assert load(f"{folder}/project/{name}")() == "duel"
+    assert load(f"project/{name}")() == "duel"
+    assert absolute(f"project/{name}", [folder]) == f"{folder}/project/{name}"
+
+
+def test_packages_of_one_name_in_two_projects_are_two_and_import_their_own(folder: Path) -> None:
+    for project in ("one", "two"):
+        (folder / project / "plays").mkdir(parents=True)
+        (folder / project / "plays" / "rules.py").write_text(f"NAME = {project!r}\n")
+        (folder / project / "plays" / "duel.py").write_text("from plays.rules import NAME\nfrom . import rules\n")
+    for project in ("one", "two", "one"):
+        assert load(f"{folder / project}/plays.duel:NAME") == project
+        assert load(f"{folder / project}/plays.duel:rules.NAME") == project
+    (folder / "one" / "plays" / "rules.py").write_text("NAME = 'one, edited'\n")
+    assert load(f"{folder / 'one'}/plays.duel:NAME") == "one, edited"
+
+
+def test_a_module_that_python_finds_stays_where_no_file_of_the_user_has_its_name(folder: Path) -> None:
+    assert absolute("json.decoder:JSONDecoder", [folder]) == "json.decoder:JSONDecoder"
+    with pytest.raises(PluginError, match=r"there is no file .*nothing; it was looked for"):
+        load(f"{folder}/nothing:make")
 
 
 def test_a_bot_may_be_the_users_own(folder: Path) -> None:

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from league.envs.plugin_places import SHIPPED, SHIPPED_FOLDERS, place_of, present
+from league.envs.own_code.places import SHIPPED, SHIPPED_FOLDERS, place_of, present
 from league.hosts.on_ray.nodes.host_version import PACKAGE
 
 MAX_MIB = 64

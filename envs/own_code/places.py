@@ -82,18 +82,18 @@ def note_moved(folder: Path, now: Path) -> None:
     os.environ[MOVED] = json.dumps(table)
 
 
-def candidates(place: Path, *, run: Path, made_in: Path | None) -> Iterator[Path]:
+def candidates(place: Path, *, run: Path, beside: str | None) -> Iterator[Path]:
     """Where the code of a run may lie by now, first to last.
 
-    As it lay beside the run when that was made; where it lay then; and with its own folder's last parts below the
-    current folder or a folder around the run.
+    As it lay beside the run at its last start; as its name says; and with its own folder's last parts below the current
+    folder or a folder around the run.
 
     Args:
       place: absolute, as of `place_of`.
-      run: folder of the run now; made_in: when it was last started, None where that is not known.
+      run: folder of the run now. beside: the path from there at the last start, None where that is not known.
     """
-    if made_in is not None:
-        yield Path(os.path.normpath(run / os.path.relpath(place, made_in)))
+    if beside is not None:
+        yield Path(os.path.normpath(run / beside))
     yield place
     parts = place.parts[1:]
     for start in (Path.cwd(), *run.parents):
@@ -101,9 +101,9 @@ def candidates(place: Path, *, run: Path, made_in: Path | None) -> Iterator[Path
             yield start.joinpath(*parts[first:])
 
 
-def found_place(place: Path, *, run: Path, made_in: Path | None) -> Path | None:
+def found_place(place: Path, *, run: Path, beside: str | None) -> Path | None:
     """The first of `candidates` that is there."""
-    return next((path for path in candidates(place, run=run, made_in=made_in) if _exists(path)), None)
+    return next((path for path in candidates(place, run=run, beside=beside) if _exists(path)), None)
 
 
 def module_file(place: Path) -> Path | None:

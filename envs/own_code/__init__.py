@@ -1,0 +1,1 @@
+"""Code of the user's own: where it lies."""
