@@ -218,8 +218,6 @@ class Daemon:
             self._request_by_budget()
             if not self._deterministic:
                 self._snapshots.request_due(self._league.state, now=self._account.spent.seconds)
-            if self._account.ended is not None:
-                return
         self._grant(grant)
 
     def _request_by_budget(self) -> None:

@@ -25,7 +25,7 @@ from tests.league.tiny_runs import (
     tiny,
 )
 
-STEPS = 4_000
+STEPS = 3_600
 KINDS: dict[str, dict[str, Any]] = {
     "turns": tiny(),
     "memory": tiny(network={"hidden": [8], "core": "lstm", "core_size": 6}),
@@ -124,7 +124,7 @@ def test_a_run_that_died_anywhere_continues_and_has_lost_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Storage, "fault", lambda self, passed: die(passed))
         with pytest.raises(Died):
-            start(tmp_path, plain, env_steps=1_100)
+            start(tmp_path, plain, env_steps=900)
     before = events_of(tmp_path / "run")
     go_on(tmp_path / "run", env_steps=200)
     after = events_of(tmp_path / "run")
