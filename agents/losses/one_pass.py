@@ -6,7 +6,6 @@ than its arithmetic. T unroll length, B rows, A actions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agents.losses.policy import MAX_LOG_RATIO
-from league.agents.losses.vtrace import Clips, Floats, on_host, vtrace, vtrace_by_numpy
+from league.agents.losses.vtrace import Clips, Floats, log_of_clip, on_host, vtrace, vtrace_by_numpy
 from league.agents.nets.kernels.distributions import by_action
 
 
@@ -155,7 +154,7 @@ def _by_torch(
             log_rhos,
             returns.advantages.clamp(-limit, limit),
             returns.targets,
-            log_rhos > _log_of(weights.clip_rho),
+            log_rhos > log_of_clip(weights.clip_rho),
             torch.ones_like(taken),
         ]
     ).masked_fill_(left_out, 0.0)
@@ -224,7 +223,7 @@ def _by_numpy(
         np.subtract(by_row[:, :length], rows[3], out=rows[4])
         rows[6] = log_rhos
         np.exp(_limit(rows[6], MAX_LOG_RATIO), out=rows[6])
-        clipped = (log_rhos > _log_of(weights.clip_rho)) & learn
+        clipped = (log_rhos > log_of_clip(weights.clip_rho)) & learn
         _keep(rows, learn)
         sums = _sums_of_arrays(rows, num_clipped=int(clipped.sum()), num_steps=int(learn.sum()))
         # The gradient of the logits as in `_by_torch`, in the memory of the log-probabilities.
@@ -290,8 +289,3 @@ def _keep(table: Floats, where: NDArray[np.bool_]) -> None:
 
 def _dot(left: Floats, right: Floats) -> float:
     return float(np.vdot(left, right))
-
-
-def _log_of(bound: float | None) -> float:
-    """Logarithm of a clip, infinity if there is none."""
-    return math.inf if bound is None else math.log(bound)

@@ -18,6 +18,8 @@ Floats = NDArray[Any]
 """float32 or float64."""
 
 MAX_RATIO = math.exp(MAX_LOG_RATIO)
+ROUNDING = math.sqrt(float(np.finfo(np.float32).eps))
+"""Relative difference of two float32 ratios that may be one."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,15 @@ def scan_backward(terms: Tensor, decays: Tensor) -> None:
     sums, factors = terms.unbind(), decays.unbind()
     for step in range(len(sums) - 2, -1, -1):
         sums[step].addcmul_(factors[step], sums[step + 1])
+
+
+def log_of_clip(bound: float | None) -> float:
+    """Logarithm above which a ratio counts as clipped, infinity without a clip.
+
+    A ratio of two float32 probabilities that are equal but for the order of their sums differs from 1 by rounding. It
+    stays within the root of the spacing of float32, which a ratio that was clipped for a reason exceeds.
+    """
+    return math.inf if bound is None else math.log(bound) + ROUNDING
 
 
 def clip_ratios(ratios: Tensor, bound: float | None) -> Tensor:

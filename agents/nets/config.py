@@ -63,7 +63,8 @@ class NetworkConfig:
       core_layers: number of stacked layers of the core.
       core_context: number of earlier steps that each layer of a transformer core attends to.
       attention_heads: of every attention layer; they divide core_size and entity_size.
-      entity_size: width of the transformer layers over entities. entity_layers: their number.
+      entity_size: width of the transformer layers over entities.
+      entity_layers: number of these layers.
       head: entry of `registry.HEADS` or "module:attribute"; "auto" takes the entry named as the game's kind of action.
       uniform_mix: share of the uniform distribution over the legal choices in categorical policies; 0 for none. With it
         no legal action dies out and every ratio of two policies is bounded.

@@ -29,7 +29,7 @@ CORE_OPTIONS: Mapping[str, tuple[Mapping[str, str], str]] = {
 }
 """Key that holds options -> registry of the components that have them, and what these are."""
 _FIELDS = re.compile(r"^    Fields:\n(.*?)(?=^    \S|\Z)", re.MULTILINE | re.DOTALL)
-_HEAD = re.compile(r"(?:^|(?<= ))((?:\w+, )*\w+): ")
+_HEAD = re.compile(r"(?:^|(?<=[.;] ))((?:\w+, )*\w+): ")
 
 _INTRODUCTION = """# Configuration
 

@@ -87,7 +87,7 @@ class RuntimeConfig:
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
       checkpoint_updates: most updates of a learner between two restart states; what a kill loses was learnt since.
-      checkpoint_seconds: most seconds between two restart states.
+      checkpoint_seconds: most seconds between two restart states; a run that repeats exactly goes by updates alone.
       expected_decisions: of all seats in the budget, for which `learner.entropy_cost` was chosen; 0 for none. Once a
         tenth of the budget is spent the cost follows the decisions that it really holds.
       snapshots_per_budget: snapshots of a main agent, spread evenly over the budget (over 50 million env steps without

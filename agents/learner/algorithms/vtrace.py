@@ -5,8 +5,6 @@ Shape letters: B rows, T unroll length, G groups of sub-actions.
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 
 from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
@@ -20,6 +18,7 @@ from league.agents.losses.action_groups import grouped_policy_gradient_loss
 from league.agents.losses.neurd import neurd_entropy_loss, neurd_loss
 from league.agents.losses.one_pass import OnePassSteps, OnePassWeights, one_pass_loss
 from league.agents.losses.value import value_loss
+from league.agents.losses.vtrace import log_of_clip
 from league.agents.nets.heads import CategoricalHead, Head
 from league.agents.nets.network import NetworkOutput
 
@@ -80,7 +79,7 @@ class VTraceObjective(ActorCritic):
             value=value_loss(inputs.values, targets, valid=inputs.learn),
             advantages=returns.advantages.mean(0),
             targets=targets,
-            clipped=(inputs.groups.log_rhos > _log_of(self._options.clip_rho)).any(0),
+            clipped=(inputs.groups.log_rhos > log_of_clip(self._options.clip_rho)).any(0),
         )
 
     def _policy_loss(self, inputs: LossInputs, advantages: Tensor) -> Tensor:
@@ -101,8 +100,3 @@ class VTraceObjective(ActorCritic):
         if self._options.policy_loss != "neurd":
             return -entropy
         return neurd_entropy_loss(inputs.dist_params.transpose(0, 1), valid=inputs.learn)
-
-
-def _log_of(bound: float | None) -> float:
-    """Logarithm of a clip, infinity if there is none."""
-    return math.inf if bound is None else math.log(bound)
