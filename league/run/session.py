@@ -86,7 +86,7 @@ def run_session(
         names = [*_names_of_run(config, fixed_opponents)]
         for note in (*notes, *mark(folder, names), *note_code(folder, names)):
             console.say(note)
-        sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, console)))
+        sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, say=console.say)))
         policies = _policy_store(config, folder, snapshots, console)
         return _train(config, policies, folder, league, runtime, limits, console=console, sink=sink)
 

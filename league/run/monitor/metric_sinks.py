@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from league.config.commented import reasons_in
 from league.config.run_config import RunConfig, config_plain
 from league.errors import ConfigError
 from league.judge.probes.probe import make_probes
 from league.run.alerts.watch import require_working_alerts
-from league.run.monitor.console import RunConsole
 from league.run.monitor.sink import (
     METRIC_SINKS,
     SinkContext,
@@ -42,14 +42,14 @@ def require_working_sinks(config: RunConfig, *, source: str) -> None:
     require_working_alerts(config.alerts, source=source)
 
 
-def open_sinks(config: RunConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
-    """Opens the sinks that every run has, and those of the user's own."""
+def open_sinks(config: RunConfig, folder: RunFolder, *, say: Callable[[str], None]) -> SinkGroup:
+    """Opens the sinks that every run has, and those of the user's own. say: tells the user one sentence."""
     context = SinkContext(
         run_path=folder.path,
         run_name=folder.path.name,
         config=config_plain(config),
         settings=config.wandb,
-        warn=console.say,
+        warn=say,
         clock=time.time,
         storage=folder.storage,
         metrics_bytes=round(config.retention.metrics_mib * 2**20),

@@ -58,6 +58,8 @@ def run_metrics(
         values[names.BEST_RATING.name] = best.elo
     values.update(_probe_metrics(state, seen.spent))
     for player in state.players.values():
+        if player.retired:  # it changes no more
+            continue
         values.update(_player_metrics(state, player))
         values.update(_rating_metrics(player, ratings))
         values.update(_versus_metrics(state, player))

@@ -2,7 +2,7 @@
 
 `league/...` is of the whole run, `probe/<yardstick>/...` of one yardstick. `player/<player>/...` and
 `learner/<player>/...` exist once per player, `player/<player>/seat_<number>/...` once per seat of the game, and
-`player/<player>/versus/<opponent>` once per other player.
+`player/<player>/versus/<opponent>` once per other player. `eval/<export>/<opponent>/...` is of the last evaluation.
 """
 
 from __future__ import annotations
@@ -110,6 +110,15 @@ PROBE_VALUE = Metric(
 PROBE_CORE_S = Metric("league/probe_core_seconds", "s", "processor time of all probes")
 PROBE_FRACTION = Metric("league/probe_fraction", "", "of the processor time of the run, what probes took")
 
+EVAL_SCORE = Metric(
+    "eval/{player}/{opponent}/score",
+    "",
+    "of an export in the last evaluation, draws 1/2; for one team its return",
+)
+EVAL_LOW = Metric("eval/{player}/{opponent}/score_low", "", "lower end of its 95 % interval")
+EVAL_HIGH = Metric("eval/{player}/{opponent}/score_high", "", "upper end of its 95 % interval")
+EVAL_GAMES = Metric("eval/{player}/{opponent}/games", "games", "games of that match")
+
 _SEAT = re.compile(r"seat_[0-9]+\Z")
 METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}
 """Name -> metric."""
@@ -118,7 +127,9 @@ METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().v
 def metric_of(name: str) -> Metric | None:
     """The metric behind a reported name, with `{player}` for its player's id, and so on; None where there is none."""
     parts = name.split("/")
-    if len(parts) == 3 and parts[0] == "probe":
+    if len(parts) == 4 and parts[0] == "eval":
+        name = f"eval/{{player}}/{{opponent}}/{parts[3]}"
+    elif len(parts) == 3 and parts[0] == "probe":
         name = f"probe/{{yardstick}}/{parts[2]}"
     elif len(parts) == 3:
         name = f"{parts[0]}/{{player}}/{parts[2]}"

@@ -6,6 +6,7 @@ import contextlib
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,11 +18,17 @@ from league.errors import LeagueError
 from league.judge.matches.bots_to_play import chosen_bots
 from league.policies.auto_export import AUTO, LAST
 from league.run.budget import Limits, Spent, budget_spent, train_on_command
+from league.run.monitor.names import EVAL_GAMES, EVAL_HIGH, EVAL_LOW, EVAL_SCORE
 from league.see.reports.ratings import read_ratings
 from league.see.reports.status.report import read_status
 from league.store.run_folder import RunFolder
 
+if TYPE_CHECKING:
+    from league.judge.matches.report import EvalReport
+
 MAX_RATED = 12
+OWN = "game"
+"""Stands for the opponent in a game of one team."""
 LONGER_GAMES = 1000
 """Of a match in the evaluation that is proposed."""
 EVALUATION_FRACTION = 0.2
@@ -83,9 +90,34 @@ def show_end(
                     progress=progress,
                 )
             print_report(report)
+            track_scores(path, config, report, env_steps=spent.env_steps)
     typer.echo(f"\nThe run lies in {path}. To try next:")
     for command in next_commands(config, _as_typed(path), spent=spent, has_policies=bool(status.league.snapshots)):
         typer.echo(f"  {command}")
+
+
+def track_scores(path: Path, config: RunConfig, report: EvalReport, *, env_steps: int) -> None:
+    """Hand the scores of a run's last evaluation to all of its trackers, as one more row. env_steps: of the run."""
+    from league.run.monitor.metric_sinks import open_sinks
+
+    with contextlib.closing(open_sinks(config, RunFolder.open(path), say=typer.echo)) as sinks:
+        sinks.log(env_steps, score_values(report))
+
+
+def score_values(report: EvalReport) -> dict[str, float]:
+    """Name of the metric -> value, of every match of an evaluation or, in a game of one team, of every return."""
+    found = [(row.home, row.away, row.score, row.games) for row in report.pairs]
+    found += [(row.name, OWN, row.mean_return, row.games) for row in report.returns]
+    values: dict[str, float] = {}
+    for home, away, score, games in found:
+        pairs = ((EVAL_SCORE, score.value), (EVAL_LOW, score.low), (EVAL_HIGH, score.high), (EVAL_GAMES, float(games)))
+        values.update({metric.of(_part(home), opponent=_part(away)): value for metric, value in pairs})
+    return values
+
+
+def _part(name: str) -> str:
+    """The name of a contender as one part of a metric's name."""
+    return name.replace("/", "_")
 
 
 @contextlib.contextmanager

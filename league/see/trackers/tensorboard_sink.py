@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from league.config.yaml import yaml_text
 from league.run.monitor.row_spacing import RowSpacing
 from league.run.monitor.sink import SinkContext
 from league.see.trackers.player_rows import player_rows
@@ -36,6 +38,7 @@ class TensorboardSink:
         self._spacing = RowSpacing()
         self._writers: dict[str, EventFileWriter] = {}
         self._closed = False
+        self._config = yaml_text(context.config)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """As in the protocol."""
@@ -56,6 +59,8 @@ class TensorboardSink:
     def _write(self, name: str, step: int, values: Mapping[str, float]) -> None:
         if name not in self._writers:
             self._writers[name] = EventFileWriter(str(self._folder(name)), flush_secs=FLUSH_S)
+            if name == LEAGUE:
+                self._writers[name].add_event(Event(wall_time=self._clock(), summary=_text("config", self._config)))
         numbers = [
             Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items() if math.isfinite(value)
         ]
@@ -64,3 +69,11 @@ class TensorboardSink:
 
     def _folder(self, name: str) -> Path:
         return self._path / name
+
+
+def _text(tag: str, text: str) -> Summary:
+    """A text for the tab of texts, which shows four blanks as a block of code."""
+    shown = "\n".join(f"    {line}" for line in text.splitlines())
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+    tensor = TensorProto(dtype="DT_STRING", string_val=[shown.encode()])
+    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])

@@ -47,8 +47,7 @@ class WandbContent:
     def gates(self, decisions: Iterable[GateDecision]) -> None:
         """A row of each decision in the run of its player: how many opponents, and how sure the hardest is beaten."""
         for found in decisions:
-            run = self._runs.of_player(found.player)
-            if run is None:
+            if self._runs.of_player(found.player) is None:
                 continue
             hardest = found.evidence[0]
             row = {
@@ -60,7 +59,7 @@ class WandbContent:
             }
             if hardest.unbeaten is not None:
                 row["gate/hardest_unbeaten"] = hardest.unbeaten
-            run.log({**row, ENV_STEPS.name: found.env_steps})
+            self._runs.log_row(found.player, {**row, ENV_STEPS.name: found.env_steps})
 
     def tables(self, step: int, state: LeagueState, chronicle: Chronicle) -> tuple[RatingRow, ...]:
         """All tables, pictures and plots as of now; returns the ratings that they show."""
@@ -75,13 +74,13 @@ class WandbContent:
         picture = self._payoff_picture(state, ratings)
         if picture is not None:
             row["pictures/payoff"] = picture
-        self._runs.league.log({**row, ENV_STEPS.name: step})
+        self._runs.log_row("", {**row, ENV_STEPS.name: step})
         shares = matchmaking_shares(state, met)
-        for player in state.players:
-            run = self._runs.of_player(player)
-            if run is not None:
+        for player, known in state.players.items():
+            if not known.retired and self._runs.of_player(player) is not None:
                 own = {f"matchmaking/{kind}": share for kind, share in shares.get(player, {}).items()}
-                run.log({**own, **self._rating_plot(state, player, ratings), ENV_STEPS.name: step})
+                plot = self._rating_plot(state, player, ratings)
+                self._runs.log_row(player, {**own, **plot, ENV_STEPS.name: step})
         return ratings
 
     def alerts(self, path: Path, offset: int) -> int:
@@ -112,7 +111,7 @@ class WandbContent:
             made = self._replay(path)
             if made is not None:
                 kind = "html" if path.suffix == REPLAY else path.suffix[1:]
-                self._runs.league.log({f"replays/{kind}": made, ENV_STEPS.name: step})
+                self._runs.log_row("", {f"replays/{kind}": made, ENV_STEPS.name: step})
         return [*(name for name in told if (folder / name).exists()), *(path.name for path in sent)]
 
     def _replay(self, path: Path) -> Any:

@@ -14,8 +14,9 @@ class WandbJob(msgspec.Struct):
       run_path: the run folder; wandb writes under its `wandb` folder.
       spool: file of `MetricRow` lines to upload.
       mode: "online" or "offline".
-      group: name of the league; its run and those of its players are filed under it.
+      name: of the league, the one that its run shows.
       run_id: stable over restarts of the daemon; those of the players begin with it.
+      group: id under which the league's run and those of its players are filed; names of folders occur twice.
       config: shown beside the run, with the reasons of what was chosen under `auto`.
       settings: as configured.
       last_deadline_s: seconds that are left to the process once its standard input has ended.
@@ -24,8 +25,9 @@ class WandbJob(msgspec.Struct):
     run_path: str
     spool: str
     mode: str
-    group: str
+    name: str
     run_id: str
+    group: str
     config: dict[str, object]
     settings: WandbConfig = msgspec.field(default_factory=WandbConfig)
     last_deadline_s: float = 11.0

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from league.errors import StorageError
 from league.run.monitor.names import BEST_RATING, ENV_STEPS, RATING
 from league.see.trackers.identity import player_id
 from league.see.trackers.player_rows import player_rows, summary_of
 from league.see.trackers.wandb_job import WandbJob
+from league.store.storage import Storage
 
 INIT_TIMEOUT_S = 20.0
+STEPS_FILE = "steps.json"
+RESERVED_ROWS = 1_000
+_MAX_STEPS_BYTES = 1 << 20
 LEAGUE_JOB, PLAYER_JOB = "league", "player"
 """Types of the league's own run, and of a player whose role is not known."""
 
 _FOLDERS = {"WANDB_DATA_DIR": "data", "WANDB_CACHE_DIR": "cache"}
 """Where wandb keeps files besides its runs, under the `wandb` folder of the run rather than the user's home."""
+
+
+class StepCounts:
+    """Numbers of the rows of runs that are written offline: in each start wandb would begin at 0 again.
+
+    Numbers are reserved on the disk before they are used, so that a crash leaves a gap and no number twice.
+    """
+
+    def __init__(self, path: Path, *, storage: Storage) -> None:
+        self._path, self._storage = path, storage
+        self._next: dict[str, int] = {}
+        with contextlib.suppress(FileNotFoundError, StorageError, msgspec.MsgspecError):
+            payload = storage.read_bytes(path, max_bytes=_MAX_STEPS_BYTES)
+            self._next = msgspec.json.decode(payload, type=dict[str, int])
+        self._reserved = dict(self._next)
+
+    def take(self, run_id: str) -> int:
+        """The number of the next row of a run."""
+        number = self._next.get(run_id, 0)
+        self._next[run_id] = number + 1
+        if number >= self._reserved.get(run_id, 0):
+            self._reserved[run_id] = number + RESERVED_ROWS
+            self._write(self._reserved)
+        return number
+
+    def keep(self) -> None:
+        """Give back what was reserved and not used."""
+        self._reserved = dict(self._next)
+        if self._next:
+            self._write(self._next)
+
+    def _write(self, counts: Mapping[str, int]) -> None:
+        with contextlib.suppress(StorageError):  # a full disk costs a count, not the rows
+            self._storage.atomic_write_bytes(self._path, msgspec.json.encode(counts), durable=False)
 
 
 class WandbRuns:
@@ -27,11 +69,17 @@ class WandbRuns:
     Args:
       wandb: the package.
       say: takes ("warning", sentence).
-      roles: player -> role, looked up when a player's run is opened.
+      roles: player -> role, looked up when a player's run is opened. storage: for the counts of rows.
     """
 
     def __init__(
-        self, wandb: Any, job: WandbJob, *, say: Callable[[str, str], None], roles: Callable[[str], str]
+        self,
+        wandb: Any,
+        job: WandbJob,
+        *,
+        say: Callable[[str, str], None],
+        roles: Callable[[str], str],
+        storage: Storage,
     ) -> None:
         self._wandb = wandb
         self._job = job
@@ -39,8 +87,9 @@ class WandbRuns:
         self._roles = roles
         self._mode = job.mode
         self._players: dict[str, Any] = {}
+        self._steps = StepCounts(Path(job.run_path) / "wandb" / STEPS_FILE, storage=storage)
         self.league = self._open(
-            job.run_id, name=job.group, job_type=LEAGUE_JOB, config=job.config, stats=job.settings.system_metrics
+            job.run_id, name=job.name, job_type=LEAGUE_JOB, config=job.config, stats=job.settings.system_metrics
         )
         self.league.define_metric(BEST_RATING.name, step_metric=ENV_STEPS.name, summary=summary_of(BEST_RATING.name))
 
@@ -57,11 +106,19 @@ class WandbRuns:
     def log(self, step: int, time: float, values: Mapping[str, float]) -> None:
         """A row of metrics: whole to the run of the league, and to each player's its own."""
         place = {ENV_STEPS.name: step, "_timestamp": time}
-        self.league.log({**values, **place})
+        self.log_row("", {**values, **place})
         for player, own in player_rows(values).items():
-            run = self.of_player(player)
-            if run is not None:
-                run.log({**own, **place})
+            if self.of_player(player) is not None:
+                self.log_row(player, {**own, **place})
+
+    def log_row(self, player: str, row: Mapping[str, Any]) -> None:
+        """A row to the run of a player, or with "" to that of the league; its number follows that of earlier starts."""
+        run = self._players[player] if player else self.league
+        if self.is_online:  # the server goes on counting
+            run.log(dict(row))
+        else:
+            number = self._steps.take(player_id(self._job.run_id, player) if player else self._job.run_id)
+            run.log(dict(row), step=number, commit=True)
 
     def of_player(self, player: str) -> Any:
         """The run of a player; None beyond `player_runs` of them."""
@@ -74,6 +131,7 @@ class WandbRuns:
         runs = [run for run in (*self._players.values(), self.league) if run is not None]
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda run: run.finish(), runs))
+        self._steps.keep()
 
     def _open_player(self, player: str) -> Any:
         role = self._roles(player) or PLAYER_JOB

@@ -94,12 +94,14 @@ def is_synced(offline: Path) -> bool:
 def _hand_over(folder: RunFolder, *, say: Callable[[str], None]) -> None:
     """Let the uploading process of a run take the rest, online."""
     config = read_config(folder)
+    identity = settled_identity(folder.wandb_path, folder.path.name, storage=folder.storage)
     job = WandbJob(
         run_path=str(folder.path),
         spool=str(folder.wandb_path / "spool.jsonl"),
         mode="online",
-        group=folder.path.name,
-        run_id=settled_identity(folder.wandb_path, folder.path.name, storage=folder.storage).run_id,
+        name=folder.path.name,
+        run_id=identity.run_id,
+        group=identity.run_id,
         config={**config_plain(config), "auto": dict(reasons_in(folder.read_config()))},
         settings=replace(config.wandb, mode="online"),
         last_deadline_s=DEADLINE_S,

@@ -16,6 +16,7 @@ import msgspec
 
 from league.run.monitor.names import ELAPSED_S
 from league.run.monitor.spool import SpoolReader
+from league.see.trackers.chronicle import GateDecision
 from league.see.trackers.identity import line_id
 from league.see.trackers.journal_feed import JournalFeed
 from league.see.trackers.uploading import say, serve
@@ -42,7 +43,8 @@ class Uploader:
         self._feed = JournalFeed(run_path, storage=storage)
         self._feed.catch_up()
         job.run_id = line_id(job.run_id, self._feed.chronicle.rewound)
-        self.runs = WandbRuns(wandb, job, say=say, roles=lambda player: self._feed.chronicle.roles.get(player, ""))
+        self._decisions: list[GateDecision] = []
+        self.runs = WandbRuns(wandb, job, say=say, roles=self._role_of, storage=storage)
         self._content = WandbContent(wandb, self.runs)
         store = LocalSnapshotStore(run_path / "snapshots", storage=storage)
         self._models = WandbModels(wandb, self.runs, job, store, say=say)
@@ -71,10 +73,16 @@ class Uploader:
         self._feed.close()
         self.runs.finish()
 
+    def _role_of(self, player: str) -> str:
+        """Its role; the journal is read on for a player that has only just joined, whose first row is here already."""
+        if player not in self._feed.chronicle.roles:
+            self._decisions += self._feed.poll()
+        return self._feed.chronicle.roles.get(player, "")
+
     def _tell(self, *, is_last: bool) -> None:
         """Send the news of journal and folder, and tables where they are due."""
         told = self._feed.told
-        decisions = self._feed.poll()
+        decisions, self._decisions = [*self._decisions, *self._feed.poll()], []
         self._content.gates(decisions)
         alerts = self._content.alerts(self._run_path / "wandb" / "alerts.jsonl", told.alerts_bytes)
         news = bool(decisions) or alerts != told.alerts_bytes

@@ -37,7 +37,8 @@ def test_a_league_is_a_group_of_its_own_run_and_one_of_each_player(
 ) -> None:
     assert set(runs) == {"run", "main-0", "main-exploiter-0"}  # the third is beyond player_runs
     heads = {name: run.run for name, run in runs.items()}
-    assert {head["run_group"] for head in heads.values()} == {"run"}
+    identity = settled_identity(tracked_run / "wandb", "run", storage=Storage())
+    assert {head["run_group"] for head in heads.values()} == {identity.run_id}, "a folder's name occurs twice"
     assert {head["project"] for head in heads.values()} == {"games"}
     assert {name: head["job_type"] for name, head in heads.items()} == {
         "run": "league",
@@ -45,7 +46,7 @@ def test_a_league_is_a_group_of_its_own_run_and_one_of_each_player(
         "main-exploiter-0": "main_exploiter",
     }
     assert heads["run"]["tags"] == ["v1"]
-    run_id = settled_identity(tracked_run / "wandb", "run", storage=Storage()).run_id
+    run_id = identity.run_id
     assert (heads["run"]["run_id"], heads["main-0"]["run_id"]) == (run_id, player_id(run_id, "main-0"))
     assert runs["run"].config["learner"]["unroll_length"] == 4
     assert runs["run"].config["auto"] == {}  # nothing was left to choose

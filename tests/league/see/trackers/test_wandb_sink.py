@@ -41,7 +41,7 @@ class Run:
     dir = str(CALLS.parent / "wandb" / "run-1" / "files")
     def define_metric(self, *args, **kwargs):
         pass
-    def log(self, values):
+    def log(self, values, **place):
         record("log", values)
         if BEHAVIOUR == "die":
             os._exit(3)
@@ -78,7 +78,7 @@ class Bench:
         monkeypatch.setenv("FAKE_WANDB_BEHAVIOUR", behaviour)
 
     def sink(self, *, mode: str = "offline", close_deadline_s: float = 10.0) -> WandbSink:
-        job = WandbJob(str(self.folder), str(self.spool_path), mode, "group", "run", {"seed": 1})
+        job = WandbJob(str(self.folder), str(self.spool_path), mode, "name", "run", "group", {"seed": 1})
         spool = Spool(
             self.spool_path, storage=Storage(), clock=lambda: 5.0, warn=self.warnings.append, max_bytes=1 << 20
         )
