@@ -114,7 +114,7 @@ class WandbRuns:
     def log_row(self, player: str, row: Mapping[str, Any]) -> None:
         """A row to the run of a player, or with "" to that of the league; its number follows that of earlier starts."""
         run = self._players[player] if player else self.league
-        if self.is_online:  # the server goes on counting
+        if self.is_online:  # the server counts
             run.log(dict(row))
         else:
             number = self._steps.take(player_id(self._job.run_id, player) if player else self._job.run_id)

@@ -41,7 +41,7 @@ def runtime_env(own_names: Iterable[str], folder: Path, environment: Mapping[str
     shutil.copytree(Path(found.origin).parent, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     modules = [PACKAGE]
     places = {place.parent for place in map(place_of, own_names) if place is not None and place.is_absolute()}
-    folders = {place: there for place in sorted(places) if (there := present(place / "_").parent).is_dir()}
+    folders = {place: lies for place in sorted(places) if (lies := present(place / "_").parent).is_dir()}
     if folders:
         _copy_own(folders, folder / SHIPPED)
         modules.append(SHIPPED)
