@@ -230,7 +230,7 @@ from league.see.trackers.wandb_sink import WandbSink
 from league.store.storage import Storage
 folder, spool = sys.argv[1:]
 sink = WandbSink(
-    WandbJob(folder, spool, "offline", "g", "r", {}),
+    WandbJob(folder, spool, "offline", "n", "r", "g", {}),
     spool=Spool(Path(spool), storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20),
     warn=print,
     close_deadline_s=5.0,
@@ -268,7 +268,7 @@ def test_rows_stand_farther_apart_the_longer_a_run_has_lasted(tmp_path: Path) ->
 
     spool = Counting(tmp_path / "spool.jsonl", storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20)
     sink = WandbSink(
-        WandbJob(str(tmp_path), "", "offline", "g", "r", {}), spool=spool, warn=print, close_deadline_s=1.0
+        WandbJob(str(tmp_path), "", "offline", "n", "r", "g", {}), spool=spool, warn=print, close_deadline_s=1.0
     )
     for elapsed in range(0, 30 * 86_400, 2):
         sink.log(0, {"league/elapsed_s": float(elapsed)})
