@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.guard.foreign_code import visit_of
 from league.envs.protocol import BatchedEnv, Turn
 
 
@@ -54,7 +55,7 @@ class Call:
 
     def place(self) -> tuple[object, ...]:
         """A value that stays equal as long as the call makes no progress."""
-        return (self.number, *(self.env.whereabouts() if isinstance(self.env, Located) else ()))
+        return (self.number, self.what, *(self.env.whereabouts() if isinstance(self.env, Located) else ()))
 
     def text(self) -> str:
         """Describes the call, for a message that ends in "for 30 s"."""
@@ -113,7 +114,10 @@ def step_wait(env: BatchedEnv) -> Turn:
 
 def call_of(thread: int | None) -> Call | None:
     """The call that a thread is in, None if it is in none."""
-    return None if thread is None else _going_on.get(thread)
+    if thread is None:
+        return None
+    visit = visit_of(thread)
+    return _going_on.get(thread) or (None if visit is None else Call(*visit))
 
 
 def give_up(thread: threading.Thread) -> None:

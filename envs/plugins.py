@@ -8,6 +8,7 @@ always loaded. A name that comes with a run folder or a snapshot is loaded only 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -16,13 +17,14 @@ import json
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from league.envs.guard.foreign_code import foreign_code
 from league.envs.own_code.places import absolute, is_place, module_file, present
 
+OWN_PACKAGE = "league"
 OWN_FORMS = "module:attribute or path/file.py:attribute"
 
 Version = tuple[int, int]
@@ -197,7 +199,7 @@ def _load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickling in the user's code look it up there
     try:
-        with _own(path.parent), _on_path(path.parent):
+        with foreign_code(str(path), "the reading of it"), _own(path.parent), _on_path(path.parent):
             spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         del sys.modules[name]
@@ -215,8 +217,10 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _imported(name: str) -> ModuleType:
+    is_ours = name.partition(".")[0] == OWN_PACKAGE
     try:
-        return importlib.import_module(name)
+        with contextlib.nullcontext() if is_ours else foreign_code(name, "the reading of it"):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise MissingModuleError(f"there is no module {name!r}") from error

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from league.envs.closing import closed_on_error
+from league.envs.guard.foreign_code import foreign_code
+from league.envs.guard.stand_ins import EndOfProcess
 from league.envs.plugins import MissingModuleError, PluginError, absolute, install_extra, load, name_given
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.seat_plan import SeatPlan
@@ -57,13 +59,22 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     if config.workers not in ("auto", 0):
         in_children: BatchedEnv = load("league.envs.workers.worker_env:make_workers")(config, num_envs=num_envs)
         return in_children
-    prefix, colon, rest = config.id.partition(":")
-    if not colon:
+    if ":" not in config.id:
         if config.id not in BUILT_IN:
             raise EnvError(unknown_env(config.id))
         _refuse_seat_plan(config, "a built-in game")
         built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
         return built
+    try:
+        with foreign_code(config.id, "the making of it"):
+            return _make_foreign(config, num_envs=num_envs)
+    except EndOfProcess as error:
+        raise EnvError(f"{config.id}: making it raised EndOfProcess: {error}") from error
+
+
+def _make_foreign(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
+    """Make the games of an adapter, or of a user's own factory."""
+    prefix, _, rest = config.id.partition(":")
     if prefix in ADAPTERS:
         seat_plan = {"seat_plan": SeatPlan.of(config)} if prefix == "pettingzoo" else {}
         if not seat_plan:

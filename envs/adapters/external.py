@@ -22,6 +22,7 @@ from league.envs.adapters.resumable import ResumableGames
 from league.envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
 from league.envs.closing import closed_on_error
 from league.envs.failures import FailureCount, GameFailure
+from league.envs.guard.foreign_code import as_failure, end_copy, foreign_code
 from league.envs.protocol import BatchedEnv, EnvError, Turn
 
 logger = logging.getLogger(__name__)
@@ -75,8 +76,9 @@ class ExternalEnv(ResumableGames):
         self._steps = [0] * self.num_envs
         self._builder.forget()
         lost = () if self._failures is None else self._failures.quarantined
-        self._each((game for game in range(self.num_envs) if game not in lost), self._start)
-        return self._turn(lost=False)
+        with foreign_code(self.spec.env_id, "reset", self):
+            self._each((game for game in range(self.num_envs) if game not in lost), self._start)
+            return self._turn(lost=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
         """See `BatchedEnv.step`."""
@@ -89,8 +91,9 @@ class ExternalEnv(ResumableGames):
         for game, seat, value in zip(envs, seats, values, strict=True):
             answers.setdefault(game, []).append((seat, forms[seat].decode(value)))
         builder.start()
-        self._each(answers, lambda game: self._take_step(game, answers[game]))
-        return self._turn(lost=True)
+        with foreign_code(self.spec.env_id, "step", self):
+            self._each(answers, lambda game: self._take_step(game, answers[game]))
+            return self._turn(lost=True)
 
     @property
     def make_bare(self) -> Callable[[], Any] | None:
@@ -114,8 +117,9 @@ class ExternalEnv(ResumableGames):
         """Close every game; a second call does nothing."""
         if not self._closed:
             self._closed = True
-            for game in self._games:
-                self._close_one(game)
+            with foreign_code(self.spec.env_id, "close"):
+                for game in self._games:
+                    self._close_one(game)
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """Deep copies of the games at `env_indices`, including their present random state.
@@ -125,7 +129,7 @@ class ExternalEnv(ResumableGames):
         """
         games: list[Any] = []
         try:
-            with closed_on_error(games):
+            with closed_on_error(games), foreign_code(self.spec.env_id, "the copying of a game"):
                 for game in env_indices:
                     games.append(copy_game(self._games[game]))
         except Exception as error:  # code of others: a handle of an engine may raise anything when it is copied
@@ -147,7 +151,10 @@ class ExternalEnv(ResumableGames):
         """As in `league.envs.rendering.plain.Framed`."""
         if self._frames is None:
             return None
-        return self._frames[game] if ended else frame_of(self._games[game])
+        if ended:
+            return self._frames[game]
+        with foreign_code(self.spec.env_id, "render"):
+            return frame_of(self._games[game])
 
     def action_names(self, seat: int) -> Sequence[str]:
         """As in `league.envs.rendering.plain.Named`."""
@@ -217,13 +224,15 @@ class ExternalEnv(ResumableGames):
             self._at = game
             try:
                 call(game)
-            except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+            except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is their env's error
+                error = as_failure(raised)
                 if succeeded and self._failures is not None:
                     self._failures.succeeded()
                     succeeded = False
                 self._recover(game, error, lost=self._steps[game] > 0)
             else:
                 succeeded = True
+            end_copy()
         if succeeded and self._failures is not None:
             self._failures.succeeded()
 
@@ -255,8 +264,8 @@ class ExternalEnv(ResumableGames):
                 self._remake(game)
                 self._episodes[game] += 1
                 self._start(game)
-            except Exception as another:  # code of others: the next strike of this game
-                error = another
+            except (Exception, SystemExit, KeyboardInterrupt) as another:  # code of others: its next strike
+                error = as_failure(another)
             else:
                 self._failures.succeeded()
                 return
@@ -270,7 +279,8 @@ class ExternalEnv(ResumableGames):
     def _close_one(self, game: Any) -> None:
         try:
             game.close()
-        except Exception as error:  # code of others: the other games still have to be closed
+        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: the other games are closed too
+            error = as_failure(raised)
             logger.warning("%s: closing a game raised %s: %s", self.spec.env_id, type(error).__name__, error)
 
     def _failure(self, game: int, error: Exception) -> GameFailure:

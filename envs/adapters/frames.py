@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.guard.foreign_code import as_failure
+
 logger = logging.getLogger(__name__)
 
 MAX_SIDE = 480
@@ -23,7 +25,8 @@ def frame_of(game: Any) -> Frame:
         if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
             return None
         drawn = game.render()
-    except Exception as error:  # code of others: a game that cannot be drawn is played all the same
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is played all the same
+        error = as_failure(raised)
         logger.info("a game could not be drawn: %s: %s", type(error).__name__, error)
         return None
     if isinstance(drawn, str):

@@ -25,6 +25,7 @@ from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.checks.masks import MaskMethod, late_mask, mask_name
 from league.envs.adapters.outline import Outline, outline_of
 from league.envs.adapters.turn_builder import legal_answers
+from league.envs.guard.foreign_code import foreign_code
 from league.envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn, reward_problem
 
 PROOF_STEPS = 64
@@ -194,9 +195,10 @@ class ArrayEnv:
 
     def close(self) -> None:
         """Close the env and its stock; a second call does nothing."""
-        self._env.close()
-        if self._stock is not None:
-            self._stock.close()
+        with foreign_code(self.spec.env_id, "close"):
+            self._env.close()
+            if self._stock is not None:
+                self._stock.close()
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """Copy the games at `env_indices`.
@@ -281,7 +283,8 @@ class ArrayEnv:
 
     def _call(self, name: str, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            with foreign_code(self.spec.env_id, name):
+                return call()
         except Exception as error:  # code of others: whatever it raises is their env's error, not ours
             raise EnvError(
                 f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} (seed {self._seed}, step"

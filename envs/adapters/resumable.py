@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from league.envs.adapters.outline import Outline
 from league.envs.adapters.turn_builder import TurnBuilder
+from league.envs.guard.foreign_code import foreign_code
 from league.envs.protocol import ActionSpec, EnvSpec, Turn
 from league.envs.workers.episode_seeds import episode_seed
 from league.envs.workers.replay import Position, digest
@@ -67,8 +68,9 @@ class ResumableGames:
                 builder.drop(game, lost=True)
             self._start(game)
 
-        self._each((game for game, position in enumerate(positions) if position is not None), take)
-        return self._turn(lost=True)
+        with foreign_code(self.spec.env_id, "reset", self):
+            self._each((game for game, position in enumerate(positions) if position is not None), take)
+            return self._turn(lost=True)
 
     def _put_back(self, positions: Sequence[Position | None]) -> dict[int, Answers]:
         """Play games up to their last turn; returns the answers to it. One that shows something else starts again."""
@@ -84,7 +86,8 @@ class ResumableGames:
                 continue
             self._builder = scratch
             try:
-                last = self._played_again(game, position)
+                with foreign_code(self.spec.env_id, "reset", self):
+                    last = self._played_again(game, position)
             except Exception as error:  # code of others: another course of the game than before
                 logger.info(
                     "%s, game %d, could not be played again", self.spec.env_id, self._first + game, exc_info=error

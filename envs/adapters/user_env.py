@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from league.envs.adapters.checks.masks import legal_of
 from league.envs.bots import Copyable
+from league.envs.guard.foreign_code import foreign_code
 from league.envs.protocol import BatchedEnv, EnvError, ForkableEnv, Turn, reward_problem
 
 T = TypeVar("T")
@@ -47,11 +48,12 @@ class OwnEnv:
 
     def close(self) -> None:
         """As in the protocol."""
-        self._env.close()
+        self._call("close", self._env.close)
 
     def _call(self, name: str, call: Callable[[], T]) -> T:
         try:
-            return call()
+            with foreign_code(self.spec.env_id, name):
+                return call()
         except EnvError:
             raise
         except Exception as error:  # code of others: whatever it raises is their env's error, not ours

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from league.envs.failures import FailureCount, FaultTolerant
+from league.envs.guard.foreign_code import stand_ins
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
 from league.envs.registry import make
 from league.envs.search.known_tree import known_tree, tree_to_bytes
@@ -184,6 +185,7 @@ def serve(channel: Channel, *, memory: int) -> None:
 def main() -> None:
     """Set this process up and serve. Arguments: four file descriptors."""
     end, life, memory, trace = (int(number) for number in sys.argv[1:5])
+    stand_ins.may_end = True  # the parent replaces this process, which may have been harmed before it ends
     die_with_parent(life)
     faulthandler.enable(file=trace, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=trace, all_threads=False)

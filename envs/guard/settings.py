@@ -1,0 +1,146 @@
+"""The settings of a process that code of others may change: how each is read and written.
+
+`agents` adds those of torch, which this package does not import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
+"""Handlers are kept of these: a stop, the end of a child, and a clock that by default ends the process."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the process or of the calling thread.
+
+    Fields:
+      name: for people. read: its value, which `==` compares. write: puts a value back.
+    """
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+
+def add_setting(name: str, read: Callable[[], Any], write: Callable[[Any], object]) -> None:
+    """Guard one more setting from now on, with `read` and `write` as of `Setting`."""
+    if all(name != known.name for known in SETTINGS):
+        SETTINGS.append(Setting(name, read, write))
+
+
+def current_folder() -> str:
+    """The current folder; empty where it has been removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109  of every step: a Path would cost three times as much
+    except OSError:
+        return ""
+
+
+def _change_folder(path: str) -> None:
+    with contextlib.suppress(OSError):  # it has been removed, or never was
+        os.chdir(path)
+
+
+_ENVIRONMENT: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]  # os.environ decodes all it compares
+
+
+def _set_environment(values: dict[Any, Any]) -> None:
+    decode = os.environ.decodevalue  # type: ignore[attr-defined]
+    for key in [key for key in _ENVIRONMENT if key not in values]:
+        del os.environ[decode(key)]
+    for key, value in values.items():
+        if _ENVIRONMENT.get(key) != value:
+            os.environ[decode(key)] = decode(value)
+
+
+def _set_filters(filters: list[Any]) -> None:
+    warnings.resetwarnings()  # it also tells the interpreter that they have changed
+    warnings.filters.extend(filters)  # type: ignore[attr-defined]
+
+
+def _set_recursion_limit(limit: int) -> None:
+    with contextlib.suppress(RecursionError):  # we are deeper than that already
+        sys.setrecursionlimit(limit)
+
+
+def _handlers() -> tuple[Any, ...]:
+    """Handlers of `SIGNALS`, which only the main thread can change."""
+    if threading.current_thread() is not threading.main_thread():
+        return ()
+    return tuple(signal.getsignal(number) for number in SIGNALS)
+
+
+def _set_handlers(handlers: tuple[Any, ...]) -> None:
+    for number, handler in zip(SIGNALS, handlers, strict=bool(handlers)):
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
+def _has_timer() -> bool:
+    return signal.getitimer(signal.ITIMER_REAL)[0] > 0.0
+
+
+def _set_timer(runs: bool) -> None:
+    if not runs:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _log_levels() -> tuple[Any, ...]:
+    root = logging.root
+    return root.manager.disable, root.level, tuple(root.handlers)
+
+
+def _set_log_levels(levels: tuple[Any, ...]) -> None:
+    disabled, level, handlers = levels
+    logging.disable(disabled)
+    logging.root.setLevel(level)
+    logging.root.handlers[:] = handlers
+
+
+def _set_collecting(collects: bool) -> None:
+    (gc.enable if collects else gc.disable)()
+
+
+def _hooks() -> tuple[Any, ...]:
+    return sys.excepthook, sys.unraisablehook, threading.excepthook
+
+
+def _set_hooks(hooks: tuple[Any, ...]) -> None:
+    sys.excepthook, sys.unraisablehook, threading.excepthook = hooks
+
+
+SETTINGS: list[Setting] = [
+    Setting("the current folder", current_folder, _change_folder),
+    Setting("environment variables", _ENVIRONMENT.copy, _set_environment),
+    Setting("the recursion limit", sys.getrecursionlimit, _set_recursion_limit),
+    Setting("numpy's handling of errors", np.geterr, lambda kinds: np.seterr(**kinds)),
+    Setting("filters of warnings", lambda: list(warnings.filters), _set_filters),
+    Setting("signal handlers", _handlers, _set_handlers),
+    Setting(
+        "the signal mask",
+        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+        lambda mask: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+    ),
+    Setting("an alarm clock", _has_timer, _set_timer),
+    Setting("the default timeout of sockets", socket.getdefaulttimeout, socket.setdefaulttimeout),
+    Setting("levels and handlers of logging", _log_levels, _set_log_levels),
+    Setting("garbage collection", gc.isenabled, _set_collecting),
+    Setting("hooks for exceptions", _hooks, _set_hooks),
+    Setting("the interval between threads", sys.getswitchinterval, sys.setswitchinterval),
+]
+"""All settings that are guarded, in the order in which they are put back."""

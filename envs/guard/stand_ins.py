@@ -1,0 +1,140 @@
+"""What stands in for streams, arguments and the ends of a process while code of others runs in it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class EndOfProcess(Exception):  # noqa: N818 - an event, which counts as an exception of the code that asked for it
+    """Code of others asked for the end of this process. The text says how."""
+
+
+class Inside(threading.local):
+    """Of each thread: calls of code of others that it is in, and whether this is a copy of our process made there."""
+
+    depth = 0
+    is_copy = False
+
+
+inside = Inside()
+
+
+def _after_fork() -> None:
+    inside.is_copy = inside.depth > 0
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+REAL_EXIT = os._exit
+_REAL = {
+    (module, name): getattr(module, name)
+    for module, names in ((os, ("_exit", "abort", "kill", "killpg")), (signal, ("raise_signal",)))
+    for name in names
+}
+
+
+class _Unclosed:
+    """A stream that stays open when it is closed."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._stream)
+
+    def __enter__(self) -> _Unclosed:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def detach(self) -> None:
+        """Refuse: nothing could be written any more."""
+        raise io.UnsupportedOperation("this stream belongs to the program in which the game runs")
+
+
+def _refusing(name: str, real: Callable[..., Any], is_own_end: Callable[..., bool]) -> Callable[..., Any]:
+    def refuse(*given: Any) -> Any:
+        if inside.depth and not inside.is_copy and is_own_end(*given):
+            raise EndOfProcess(f"{name}({', '.join(str(value) for value in given)}) would end this process")
+        return real(*given)
+
+    return refuse
+
+
+def _targets_us(pid: int, number: int = 0) -> bool:
+    return bool(number) and pid in (0, os.getpid())
+
+
+def _targets_our_group(group: int, number: int = 0) -> bool:
+    return bool(number) and group in (0, os.getpgrp())
+
+
+_REFUSING = {
+    (os, "_exit"): _refusing("os._exit", os._exit, lambda *_: True),
+    (os, "abort"): _refusing("os.abort", os.abort, lambda *_: True),
+    (os, "kill"): _refusing("os.kill", os.kill, _targets_us),
+    (os, "killpg"): _refusing("os.killpg", os.killpg, _targets_our_group),
+    (signal, "raise_signal"): _refusing("signal.raise_signal", signal.raise_signal, lambda *_: True),
+}
+
+
+class StandIns:
+    """What code of others finds in place of ours, from its first call in to its last call out.
+
+    It reads an empty input, has no arguments, cannot close our output, and cannot end the process. `may_end`: it can,
+    as in a process that was made for it alone.
+    """
+
+    def __init__(self) -> None:
+        self.may_end = False
+        self._lock = threading.Lock()
+        self._count = 0
+        self._ours: tuple[Any, ...] = ()
+        self._theirs: tuple[Any, ...] = ()
+        self._empty: Any = None
+
+    def put(self) -> None:
+        """One more call begins."""
+        with self._lock:
+            self._count += 1
+            if self._count > 1:
+                return
+            if self._empty is None or self._empty.closed:
+                self._empty = open(os.devnull)  # noqa: SIM115, PTH123  kept for the life of the process
+            ours = (sys.stdin, sys.stdout, sys.stderr, sys.argv)
+            if len(self._ours) != len(ours) or any(
+                own is not known for own, known in zip(ours, self._ours, strict=True)
+            ):
+                out, err = (None if stream is None else _Unclosed(stream) for stream in ours[1:3])
+                self._theirs = (self._empty, out, err)
+            self._ours = ours
+            self._argv = list(sys.argv)
+            sys.stdin, sys.stdout, sys.stderr = self._theirs[0], self._theirs[1], self._theirs[2]
+            sys.argv = self._argv[:1]
+            if not self.may_end:
+                for (module, name), refusing in _REFUSING.items():
+                    setattr(module, name, refusing)
+
+    def take_back(self) -> None:
+        """A call has ended."""
+        with self._lock:
+            self._count -= 1
+            if self._count:
+                return
+            sys.stdin, sys.stdout, sys.stderr, sys.argv = self._ours
+            if not self.may_end:
+                for (module, name), real in _REAL.items():
+                    setattr(module, name, real)
