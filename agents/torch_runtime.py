@@ -1,11 +1,23 @@
-"""Settings of a process that acts or learns, made once at its start: threads, memory and rounding."""
+"""Settings of torch: of a process that acts or learns, made once at its start, and those that are said at each use.
+
+What belongs to the whole process may be another program's: a game that runs here, or the user's own that loads a
+policy. So networks say their dtype and device, and learning switches gradients on itself.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+
+from league.envs.guard.settings import add_setting
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
 """Numbers of glibc's malloc.h."""
@@ -25,6 +37,33 @@ def keep_float32() -> None:
     torch.backends.cudnn.benchmark = False
 
 
+def _default_device() -> Any:
+    """The default device that is set; None if there is none. `torch.get_default_device` makes a tensor to say so."""
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return None if context is None else context.device
+
+
+def with_own_defaults(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: new tensors are float32 on the CPU, and gradients are on, whatever the program around has set."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        dtype, device, gradients = torch.get_default_dtype(), _default_device(), torch.is_grad_enabled()
+        if dtype is torch.float32 and device is None and gradients:
+            return function(*args, **kwargs)
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+        torch.set_grad_enabled(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            torch.set_grad_enabled(gradients)
+            torch.set_default_device(device)
+            torch.set_default_dtype(dtype)
+
+    return run
+
+
 def prepare_process() -> None:
     """Use one torch thread, and make malloc keep the memory that it once got from the kernel; see `keep_float32`.
 
@@ -32,6 +71,7 @@ def prepare_process() -> None:
     buffer of an update returns to the kernel and comes back page by page: a third of a float32 update's time.
     """
     torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(False)
     keep_float32()
     if not sys.platform.startswith("linux"):
         return
@@ -41,3 +81,17 @@ def prepare_process() -> None:
         return
     for option, value in ((M_MMAP_THRESHOLD, KEPT_BYTES), (M_TRIM_THRESHOLD, KEPT_BYTES), (M_TOP_PAD, PAD_BYTES)):
         mallopt(option, value)
+
+
+for _name, _read, _write in (
+    ("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    ("torch's default device", _default_device, torch.set_default_device),
+    ("torch's gradients", torch.is_grad_enabled, torch.set_grad_enabled),
+    ("torch's threads", torch.get_num_threads, torch.set_num_threads),
+    (
+        "torch's deterministic algorithms",
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+):
+    add_setting(_name, _read, _write)

@@ -18,6 +18,7 @@ from league.agents.nets.heads import Head
 from league.agents.nets.kernels.distributions import probabilities
 from league.agents.nets.network import Network
 from league.agents.nets.sub_actions import SubActionsHead
+from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
 from league.envs.bots import Bot
 from league.envs.protocol import BatchedEnv, EnvError, Turn
@@ -249,6 +250,7 @@ class NetworkPolicy:
         adopt(self.network, weights)
         self.version = weights.version
 
+    @with_own_defaults
     @torch.inference_mode()
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot. Raises NotFiniteError."""
@@ -260,6 +262,7 @@ class NetworkPolicy:
         """The uniform numbers float32 [num_slots, num_noise] of its samples; None for a greedy policy."""
         return None if self.greedy else rng.random((num_slots, self.network.head.num_noise), dtype=np.float32)
 
+    @with_own_defaults
     @torch.inference_mode()
     def evaluate(self, inputs: ActInputs) -> Evaluation:
         """See `Evaluating`; of a greedy policy too these are the probabilities that it would sample from."""

@@ -28,7 +28,7 @@ from league.agents.nets.config import NetworkConfig
 from league.agents.nets.kernels.dense import CPU_BFLOAT16
 from league.agents.nets.network import Network, build_network
 from league.agents.restart_state import weights_alone
-from league.agents.torch_runtime import keep_float32
+from league.agents.torch_runtime import keep_float32, with_own_defaults
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
@@ -86,6 +86,7 @@ def build_learner(
         raise
 
 
+@with_own_defaults
 def build_updater(
     plan: NetworkPlan,
     config: LearnerConfig,
@@ -258,6 +259,7 @@ def _require_equal_gradients(
     logger.info("gradients agree with plain autograd to %.1e", worst)
 
 
+@with_own_defaults
 def local_updater(network: Network, config: LearnerConfig, placement: Placement) -> LocalUpdater:
     """Build an updater in this process; it owns the network and moves it to the placement's device."""
     keep_float32()
@@ -288,6 +290,7 @@ def candidate_dtypes(precision: str, device: torch.device) -> list[torch.dtype]:
     return [torch.float32, torch.bfloat16] if device.type != "cpu" or CPU_BFLOAT16 else [torch.float32]
 
 
+@with_own_defaults
 def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
     """The compute type of a precision setting on this machine; "auto" times both types on a small batch."""
     device = default_device()

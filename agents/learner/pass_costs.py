@@ -21,6 +21,7 @@ from league.agents.learner.step.backend import Placement
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
+from league.agents.torch_runtime import with_own_defaults
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import layout_of
@@ -50,6 +51,7 @@ class PassCost(NamedTuple):
         return self.call_s + decisions * self.each_s
 
 
+@with_own_defaults
 def pass_costs(
     spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.process_time, pace: Pace = work_s
 ) -> tuple[PassCost, PassCost, int]:
@@ -85,6 +87,7 @@ def pass_costs(
         torch.set_num_threads(threads)
 
 
+@with_own_defaults
 def device_act_cost(
     spec: EnvSpec, config: NetworkConfig, device: torch.device, *, clock: Clock = time.perf_counter
 ) -> PassCost:

@@ -34,6 +34,7 @@ from league.agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from league.agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
 from league.agents.nets.separate_value import TwinHeads, pair_trunks
 from league.agents.nets.sub_actions import num_sub_actions
+from league.agents.torch_runtime import with_own_defaults
 from league.envs.protocol import ArraySpec, EnvSpec, SeatGroup, field_label
 
 __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]
@@ -202,6 +203,7 @@ def _spans_of(blocks: tuple[Block, ...]) -> list[_Span]:
     return [_Span(tuple(group)) for _, group in itertools.groupby(blocks, key=lambda block: block.compiles)]
 
 
+@with_own_defaults
 def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
     """Build the network that a config describes for a game.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from league.envs.guard.settings import SETTINGS, Setting
+from league.envs.guard.settings import SETTINGS, Setting, handler_of
 from league.envs.guard.stand_ins import REAL_EXIT, EndOfProcess, StandIns, inside
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class foreign_code:  # noqa: N801 - used like a function
         if stand_ins.may_end or threading.current_thread() is not threading.main_thread():
             return None
         _interrupted.clear()
-        handler = signal.getsignal(signal.SIGINT)
+        handler = handler_of(signal.SIGINT)
         if handler is not signal.default_int_handler:
             return None
         signal.signal(signal.SIGINT, _interrupt)

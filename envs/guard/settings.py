@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import _signal
 import contextlib
 import gc
 import logging
@@ -20,8 +21,13 @@ from typing import Any
 
 import numpy as np
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
+SIGNALS = tuple(
+    int(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
+)
 """Handlers are kept of these: a stop, the end of a child, and a clock that by default ends the process."""
+
+handler_of: Callable[[int], Any] = _signal.getsignal
+"""Without the enums of `signal`, which cost twenty times the call: it is asked at every step."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,12 @@ def _handlers() -> tuple[Any, ...]:
     """Handlers of `SIGNALS`, which only the main thread can change."""
     if threading.current_thread() is not threading.main_thread():
         return ()
-    return tuple(signal.getsignal(number) for number in SIGNALS)
+    return tuple(handler_of(number) for number in SIGNALS)
 
 
 def _set_handlers(handlers: tuple[Any, ...]) -> None:
     for number, handler in zip(SIGNALS, handlers, strict=bool(handlers)):
-        if handler is not None and signal.getsignal(number) is not handler:
+        if handler is not None and handler_of(number) is not handler:
             signal.signal(number, handler)
 
 

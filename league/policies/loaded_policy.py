@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
 from league.agents.nets.kernels.distributions import probabilities
 from league.agents.nets.network import Network
+from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
 from league.envs.protocol import EnvSpec
 from league.policies.observation import (
@@ -83,6 +84,7 @@ class LoadedPolicy:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
 
+    @with_own_defaults
     def act(self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None) -> Any:
         """The action for what a seat sees now; where the network has memory, that of the seat moves one step on.
 
@@ -139,6 +141,7 @@ class LoadedPolicy:
         none = np.zeros((len(legal), self._network.core_size), np.float32)
         return self.probs_after(fields, legal, none)[0]
 
+    @with_own_defaults
     @torch.inference_mode()
     def probs_after(
         self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], core: NDArray[np.float32]
@@ -165,6 +168,7 @@ class LoadedPolicy:
         core = self._cores.get(named)
         return self._network.initial_core(1) if core is None else core
 
+    @with_own_defaults
     @torch.inference_mode()
     def _step(
         self, obs: Observation, mask: Observation | None, seat: int | None, core: torch.Tensor

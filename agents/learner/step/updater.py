@@ -27,6 +27,7 @@ from league.agents.nets.popart import ValueScale, moment_rate
 from league.agents.nets.seat_groups import SeatGroupHeads
 from league.agents.nets.separate_value import TwinHeads
 from league.agents.restart_state import Arrays
+from league.agents.torch_runtime import with_own_defaults
 from league.agents.unroll.unroll import Unrolls
 
 
@@ -126,6 +127,7 @@ class LocalUpdater:
         self._config = config
         self._stager = Stager(placement.device)
 
+    @with_own_defaults
     def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
@@ -139,6 +141,7 @@ class LocalUpdater:
             optimizer_steps += stats.steps > 0
         return UpdateResult(stats, norm, optimizer_steps)
 
+    @with_own_defaults
     def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
         """Compute the summed gradient over all replicas without a step."""
         microbatches = list(self._microbatches(blocks, inputs))
