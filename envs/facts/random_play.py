@@ -21,6 +21,7 @@ from league.envs.facts.core_speed import CallCosts
 from league.envs.facts.game_facts import GameCosts, GameFacts
 from league.envs.facts.game_statistics import GameStatistics
 from league.envs.facts.shared_views import SharedViews
+from league.envs.guard.foreign_code import liberties_of
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError
 from league.envs.registry import make
 
@@ -100,9 +101,10 @@ class RandomPlay:
         """Everything seen so far; None before the first step."""
         if self._seen is None or not self._seen.num_turns:
             return None
-        return self._seen.facts(
+        facts = self._seen.facts(
             copyable=self._copyable, has_tree=self._has_tree, shared_views=self._views.are_shared, costs=self._costs
         )
+        return replace(facts, liberties=liberties_of(self._config.id))
 
     def _play_in_time(self, seconds: float) -> None:
         """One game first, and then as many as their cost allows."""

@@ -117,7 +117,7 @@ class foreign_code:  # noqa: N801 - used like a function
         kept = _kept.get(self._owner, {})
         for setting, ours in zip(SETTINGS, self._ours, strict=False):  # a setting may have been added meanwhile
             theirs = setting.read()
-            if theirs != ours:
+            if setting.differs(theirs, ours):
                 setting.write(ours)
                 if setting.name not in kept:
                     _note(self._owner, setting.name)

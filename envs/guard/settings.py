@@ -9,6 +9,7 @@ import _signal
 import contextlib
 import gc
 import logging
+import operator
 import os
 import signal
 import socket
@@ -26,6 +27,11 @@ SIGNALS = tuple(
 )
 """Handlers are kept of these: a stop, the end of a child, and a clock that by default ends the process."""
 
+OUR_VARIABLES = tuple(
+    name.encode() for name in ("CUDA", "OMP", "MKL", "RAY", "PYTHON", "LD_", "TORCH", "TMP", "WANDB", "HOME", "PATH")
+)
+"""Beginnings of the names of variables that steer this program or its children."""
+
 handler_of: Callable[[int], Any] = _signal.getsignal
 """Without the enums of `signal`, which cost twenty times the call: it is asked at every step."""
 
@@ -35,12 +41,14 @@ class Setting:
     """One setting of the process or of the calling thread.
 
     Fields:
-      name: for people. read: its value, which `==` compares. write: puts a value back.
+      name: for people. read: its value. write: puts a value back.
+      differs: whether a value read now must not stay in place of the one before.
     """
 
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], object]
+    differs: Callable[[Any, Any], bool] = operator.ne
 
 
 def add_setting(name: str, read: Callable[[], Any], write: Callable[[Any], object]) -> None:
@@ -72,6 +80,21 @@ def _set_environment(values: dict[Any, Any]) -> None:
     for key, value in values.items():
         if _ENVIRONMENT.get(key) != value:
             os.environ[decode(key)] = decode(value)
+
+
+def _environment_differs(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
+    """Variables that are new stay, as libraries set them when they are imported; but not those that steer our own."""
+    if now == before:
+        return False
+    changed = any(now.get(key) != value for key, value in before.items())
+    return changed or any(key.startswith(OUR_VARIABLES) for key in now if key not in before)
+
+
+def _filters_differ(now: list[Any], before: list[Any]) -> bool:
+    """New filters stay, if they do not turn warnings into errors."""
+    if now == before:
+        return False
+    return any(known not in now for known in before) or any(new[0] == "error" for new in now if new not in before)
 
 
 def _set_filters(filters: list[Any]) -> None:
@@ -132,10 +155,10 @@ def _set_hooks(hooks: tuple[Any, ...]) -> None:
 
 SETTINGS: list[Setting] = [
     Setting("the current folder", current_folder, _change_folder),
-    Setting("environment variables", _ENVIRONMENT.copy, _set_environment),
+    Setting("environment variables", _ENVIRONMENT.copy, _set_environment, _environment_differs),
     Setting("the recursion limit", sys.getrecursionlimit, _set_recursion_limit),
     Setting("numpy's handling of errors", np.geterr, lambda kinds: np.seterr(**kinds)),
-    Setting("filters of warnings", lambda: list(warnings.filters), _set_filters),
+    Setting("filters of warnings", lambda: list(warnings.filters), _set_filters, _filters_differ),
     Setting("signal handlers", _handlers, _set_handlers),
     Setting(
         "the signal mask",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +34,22 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 REAL_EXIT = os._exit
+_REAL_REGISTER, _REAL_START = atexit.register, threading.Thread.start
 _REAL = {
-    (module, name): getattr(module, name)
-    for module, names in ((os, ("_exit", "abort", "kill", "killpg")), (signal, ("raise_signal",)))
+    (home, name): getattr(home, name)
+    for home, names in (
+        (os, ("_exit", "abort", "kill", "killpg")),
+        (signal, ("raise_signal",)),
+        (atexit, ("register",)),
+        (threading.Thread, ("start",)),
+    )
     for name in names
 }
+
+AT_EXIT_S = 5.0
+"""Longest wait for what others want done at the exit of the process."""
+
+_exit_began: list[float] = []
 
 
 class _Unclosed:
@@ -91,6 +104,62 @@ _REFUSING = {
 }
 
 
+class _AtExit:
+    """A function of others for the exit of the process: it gets a moment, and what it raises is one line."""
+
+    def __init__(self, function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._function, self._given, self._named = function, given, named
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._function == other
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __call__(self) -> None:
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        if not _exit_began:
+            _exit_began.append(time.monotonic())
+        thread.join(max(_exit_began[0] + AT_EXIT_S - time.monotonic(), 0.0))
+
+    def _run(self) -> None:
+        try:
+            self._function(*self._given, **self._named)
+        except (Exception, SystemExit) as error:  # code of others: nothing comes after it
+            name = getattr(self._function, "__qualname__", self._function)
+            print(f"{name}, which was to run at exit, raised {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _register(function: Callable[..., Any], *given: Any, **named: Any) -> Callable[..., Any]:
+    if not inside.depth:
+        return _REAL_REGISTER(function, *given, **named)
+    _REAL_REGISTER(_AtExit(function, given, named))
+    return function
+
+
+def _start(thread: threading.Thread) -> None:
+    if inside.depth and not thread.is_alive():
+        thread._daemonic = True  # type: ignore[attr-defined]  # the setter refuses in a thread that has been started
+    _REAL_START(thread)
+
+
+def _end_helpers() -> None:
+    """At the exit: end the processes that others have started by multiprocessing, which would be waited for."""
+    if "multiprocessing" not in sys.modules:
+        return
+    from multiprocessing import active_children
+
+    left = active_children()
+    for child in left:
+        child.kill()
+    for child in left:
+        child.join(AT_EXIT_S)
+
+
+_STAND_INS = {**_REFUSING, (atexit, "register"): _register, (threading.Thread, "start"): _start}
+
+
 class StandIns:
     """What code of others finds in place of ours, from its first call in to its last call out.
 
@@ -112,6 +181,8 @@ class StandIns:
             self._count += 1
             if self._count > 1:
                 return
+            if self._empty is None:
+                atexit.register(_end_helpers)
             if self._empty is None or self._empty.closed:
                 self._empty = open(os.devnull)  # noqa: SIM115, PTH123  kept for the life of the process
             ours = (sys.stdin, sys.stdout, sys.stderr, sys.argv)
@@ -125,8 +196,8 @@ class StandIns:
             sys.stdin, sys.stdout, sys.stderr = self._theirs[0], self._theirs[1], self._theirs[2]
             sys.argv = self._argv[:1]
             if not self.may_end:
-                for (module, name), refusing in _REFUSING.items():
-                    setattr(module, name, refusing)
+                for (home, name), stand_in in _STAND_INS.items():
+                    setattr(home, name, stand_in)
 
     def take_back(self) -> None:
         """A call has ended."""
@@ -136,5 +207,5 @@ class StandIns:
                 return
             sys.stdin, sys.stdout, sys.stderr, sys.argv = self._ours
             if not self.may_end:
-                for (module, name), real in _REAL.items():
-                    setattr(module, name, real)
+                for (home, name), real in _REAL.items():
+                    setattr(home, name, real)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from league.cli.call_watch import watched_calls
 from league.errors import USER_ERROR, LeagueError
 from league.run.monitor.first_output import FirstOutput
 
@@ -25,7 +26,7 @@ def run_command(app: typer.Typer) -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
     try:
-        with FirstOutput(" ".join(sys.argv[1:2])):
+        with FirstOutput(" ".join(sys.argv[1:2])), watched_calls(_say):
             code = _command_of(app)(prog_name="league", standalone_mode=False)
     except _errors_of_one_sentence() as error:
         _leave(str(error), error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
@@ -58,8 +59,12 @@ def _errors_of_one_sentence() -> tuple[type[Exception], ...]:
     return LeagueError, EnvError
 
 
-def _leave(sentence: str, code: int) -> NoReturn:
+def _say(sentence: str) -> None:
     typer.echo(f"league: {sentence}", err=True)
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    _say(sentence)
     sys.exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import socket
 import time
@@ -16,7 +17,7 @@ from league.agents.learner.errors import LearnerError
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import prepare_process
 from league.agents.weights import Weights
-from league.envs.protocol import EnvSpec
+from league.envs.protocol import EnvError, EnvSpec
 from league.envs.registry import spec_of
 from league.errors import LeagueError, LearningFailed
 from league.hosts.actors.actor_host import ActorHost
@@ -41,11 +42,16 @@ from league.hosts.protocol import (
     TakeSnapshot,
     Task,
 )
-from league.processes.task_thread import TaskThread
+from league.processes.task_thread import TaskThread, watched
 from league.store.run_folder import WorkerStatus
+
+logger = logging.getLogger(__name__)
 
 ACTOR_HOST = "actor-0"
 LEARNER_HOST = "learner-0"
+
+CLOSE_S = 10.0
+"""Longest wait for one call of the env to close."""
 
 IDLE_S = 0.01
 """Rest of a poll without a task."""
@@ -191,9 +197,17 @@ class InProcessRuntime:
         self.abandon()
         self._thread.give_up()
         if self._actor is not None:
-            self._actor.close()
+            self._close_envs(self._actor)
+            self._actor = None
         if self._learners is not None:
             self._learners.close()
+
+    def _close_envs(self, actor: ActorHost) -> None:
+        """Close the envs; one that does not come back from it is left, with a line in the log."""
+        try:
+            watched(actor.close, deadline_s=CLOSE_S, say=logger.warning)
+        except EnvError as error:
+            logger.warning("%s", error)
 
     def _new_thread(self) -> TaskThread:
         advice = (

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+_ours: set[int] = set()
+"""The signals that some `stop_signals` has at the moment."""
+
+
+def _give_up_in_child() -> None:
+    """A child made by fork, as by a game's multiprocessing, ends by the signals that end any process."""
+    for number in _ours:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _ours.clear()
+
+
+os.register_at_fork(after_in_child=_give_up_in_child)
 
 
 @contextlib.contextmanager
@@ -17,8 +31,10 @@ def stop_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[No
 
     for number in before:
         signal.signal(number, handle)
+    _ours.update(before)
     try:
         yield
     finally:
+        _ours.difference_update(before)
         for number, handler in before.items():
             signal.signal(number, handler)

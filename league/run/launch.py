@@ -50,8 +50,10 @@ def train(
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
+    runs, run_dir = Path("runs").absolute(), None if run_dir is None else run_dir.absolute()  # before code of others
     limit = BudgetConfig(limits.seconds, limits.core_seconds, limits.env_steps)
     found = resolve(str(source), overrides=overrides, limit=limit, ends_by_steps=limits.env_steps is not None)
+    run_dir = run_dir or new_run_path(found.config.name, now=datetime.now(), root=runs)
     return start(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits, trust=trust)
 
 
@@ -71,12 +73,14 @@ def start(
       source: the file that the configuration is from; beside it imported policies are looked for.
     Raises: as `train`.
     """
+    path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()  # before code of others is run
+    beside = source.absolute().parent
     if trust:
-        trust_sources(config, folder=source.parent)
+        trust_sources(config, folder=beside)
     begin_stage("trying the parts that the configuration names")
     spec = spec_of(config.env)
-    config, imported = find_imported(config, spec, folder=source.parent)
-    config = find_teacher(config, spec, folder=source.parent)
+    config, imported = find_imported(config, spec, folder=beside)
+    config = find_teacher(config, spec, folder=beside)
     require_working_names(config, spec, source=str(source))
     require_working_sinks(config, source=str(source))
     config, reason = with_precision(config, spec, repeats=not follows_clock(config.budget, limits))
@@ -84,7 +88,6 @@ def start(
         reasons = {**reasons, "learner.precision": reason}
     scoring_of(config.league.payoff, spec)  # refused before a folder is made
     text = dump_commented(config, reasons)
-    path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     require_lasting(path)
     folder = RunFolder.create(path, config_yaml=text)
     with folder.lock:

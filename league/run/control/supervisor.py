@@ -25,6 +25,7 @@ import msgspec
 
 from league.errors import PREEMPTED, USER_ERROR, LeagueError, StorageError
 from league.processes.child_process import end_with_parent, session_key
+from league.processes.stop_signals import stop_signals
 from league.store.disk_space import disk_space
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus
@@ -253,10 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     session_key(create=True)  # a restart may load what the start before it marked, also without a home folder
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     try:
-        with folder.supervisor_lock:
+        with folder.supervisor_lock, stop_signals(stop):
             return supervisor.run()
     except LeagueError as error:
         print(f"league: {error}", file=sys.stderr)
