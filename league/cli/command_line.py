@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from league.cli.call_watch import watched_calls
 from league.errors import USER_ERROR, LeagueError
+from league.hosts.call_watch import watched_calls
 from league.run.monitor.first_output import FirstOutput
 
 # Of the library below typer, which lies in another package from version to version.

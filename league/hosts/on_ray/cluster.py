@@ -23,6 +23,7 @@ from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
 from league.hosts.on_ray import idle_agent, worker_request
 from league.hosts.on_ray.fork_server import ForkServer
 from league.hosts.on_ray.nodes.shipped_files import runtime_env
+from league.http.socket_folder import folder_for_sockets
 from league.processes.child_process import run_within
 from league.wording import error_line, last_line
 
@@ -50,6 +51,9 @@ place.
 
 The last four spare Ray's own processes nine tenths of their work. Chunks and weights (100 KB and more) travel in its
 messages, not through its store; nobody looks at the events and metrics of a Ray of our own."""
+
+SOCKET_PATH = "/lg-4194304-abcdef/r/session_2026-11-27_12-00-00_000000_4194304/sockets/plasma_store"
+"""A path of Ray below the folder for temporary files, as long as it can be."""
 
 LOOPBACK = "127.0.0.1"
 ASK_DEADLINE_S = 30.0
@@ -117,7 +121,7 @@ class Cluster:
         self._head: subprocess.Popen[bytes] | None = None
         if address == OWN:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
-            self.folder = Path(tempfile.gettempdir()) / stem
+            self.folder = folder_for_sockets(len(SOCKET_PATH)) / stem
         self._fork_server: ForkServer | None = None
         self._has_begun = False
 

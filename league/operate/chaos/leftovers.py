@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from league.http.socket_folder import temporary_folders
 from league.operate.chaos.follower import still_running
 
 
@@ -27,9 +27,13 @@ class Remains:
 
 def remains_of(daemon: int, below: Mapping[int, int], *, now: float) -> Remains:
     """Census of a daemon that still lives. below: id -> start time of the processes; now: of the monotonic clock."""
-    folders = Path(tempfile.gettempdir()).glob(f"{folder_stem(daemon)}*")
+    folders = _ray_folders(daemon)
     mapped = {path for pid in below for path in shared_memory_of(pid)}
     return Remains(daemon, now, dict(below), (*folders, *mapped))
+
+
+def _ray_folders(daemon: int) -> list[Path]:
+    return [path for folder in set(temporary_folders()) for path in Path(folder).glob(f"{folder_stem(daemon)}*")]
 
 
 def folder_stem(daemon: int) -> str:
@@ -52,7 +56,7 @@ def left_of(remains: Remains) -> list[str]:
     left = [f"process {pid}: {command_line(pid)}" for pid in still_running(remains.processes)]
     left += [f"path {path}" for path in remains.paths if path.exists()]
     stem = folder_stem(remains.daemon)
-    left += [f"path {path}" for path in Path(tempfile.gettempdir()).glob(f"{stem}*") if path not in remains.paths]
+    left += [f"path {path}" for path in _ray_folders(remains.daemon) if path not in remains.paths]
     if left:
         return left
     others = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))

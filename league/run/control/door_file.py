@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from league.errors import LeagueError, StorageError
+from league.http.socket_folder import folder_for_sockets
 from league.store.lock import Holder, is_holding, this_process
 from league.store.run_folder import RunFolder
 
 MAX_BYTES = 1 << 14
 MAX_SOCKET_PATH = 100
 """Bytes of a unix socket's path; the kernel's limit is 108."""
+PRIVATE_BYTES = len("/league-4294967295/") + 32 + len(".sock")
+"""Of a path below the temporary folder, at most."""
 
 
 class DoorFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,7 +80,7 @@ def socket_path(folder: RunFolder) -> Path:
     path = folder.path / "control.sock"
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         return path
-    private = Path(tempfile.gettempdir()) / f"league-{os.getuid()}"
+    private = folder_for_sockets(PRIVATE_BYTES) / f"league-{os.getuid()}"
     private.mkdir(mode=0o700, exist_ok=True)
     found = private.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
