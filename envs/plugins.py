@@ -17,11 +17,13 @@ import json
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from league.envs.guard.foreign_code import foreign_code
+from league.envs.guard.settings import current_folder
 from league.envs.own_code.places import absolute, is_place, module_file, present
 
 OWN_PACKAGE = "league"
@@ -171,7 +173,7 @@ def _load_place(given: Path) -> ModuleType:
     if file is None:
         raise PluginError(_not_there(given))
     folder, module = place.parent, place.name
-    with _own(folder), _on_path(folder):
+    with _own(folder), _on_path(str(folder)):
         top = module.partition(".")[0]
         taken = sys.modules.get(top)
         if taken is not None and top not in _BESIDE and not _lies_in(taken, folder):
@@ -181,10 +183,10 @@ def _load_place(given: Path) -> ModuleType:
 
 def _not_there(given: Path) -> str:
     if not given.is_absolute():
-        return f"there is no file {given}; paths are relative to {Path.cwd()}"
+        return f"there is no file {given}; paths are relative to {current_folder()}"
     return (
         f"there is no file {given}; it was looked for as it lay beside the run, where it lay when the run was made, and"
-        f" below {Path.cwd()} and the folders around the run; put it into one of them, or give the game itself (env=)"
+        f" below {current_folder()} and the folders around the run; put it into one of them, or give the game itself (env=)"
     )
 
 
@@ -199,7 +201,7 @@ def _load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickling in the user's code look it up there
     try:
-        with foreign_code(str(path), "the reading of it"), _own(path.parent), _on_path(path.parent):
+        with foreign_code(str(path), "the reading of it"), _own(path.parent), _on_path(str(path.parent)):
             spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         del sys.modules[name]
@@ -212,7 +214,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _load_module(name: str) -> ModuleType:
-    with _on_path(Path.cwd()):  # a console script does not look in the working folder by itself
+    with _on_path(current_folder()):  # a console script does not look in the working folder by itself
         return _imported(name)
 
 
@@ -230,8 +232,7 @@ def _imported(name: str) -> ModuleType:
 
 
 @contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    here = str(folder)
+def _on_path(here: str) -> Iterator[None]:
     added = here not in sys.path
     if added:
         sys.path.insert(0, here)

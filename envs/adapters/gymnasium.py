@@ -17,6 +17,7 @@ from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.gymnasium_arrays import array_env
 from league.envs.adapters.outline import outline_of
 from league.envs.closing import closed_on_error
+from league.envs.guard.foreign_code import as_failure
 from league.envs.protocol import BatchedEnv, EnvError
 
 SEAT = "player"
@@ -104,7 +105,8 @@ def _first_mask(game: Any, *, env_id: str) -> str:
     """
     try:
         begun = game.reset(seed=0)
-    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is their env's error
+        error = as_failure(raised)
         raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
     if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], Mapping)):
         raise EnvError(

@@ -23,6 +23,7 @@ from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, m
 from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.outline import Outline, outline_of
 from league.envs.closing import closed_on_error
+from league.envs.guard.foreign_code import as_failure
 from league.envs.plugins import install_extra, package_folder
 from league.envs.protocol import EnvError
 from league.envs.seat_plan import ALONE, SeatPlan, own_teams
@@ -329,7 +330,8 @@ def _first_mask(env: Any, env_id: str, first_look: FirstLook) -> str:
         names = [mask_name(observations.get(agent), infos.get(agent)) for agent in agents]
     except EnvError:
         raise
-    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is their env's error
+        error = as_failure(raised)
         raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
     for name in names:
         if any(f"'{other}'" in name for other in NOT_READ):

@@ -34,7 +34,7 @@ def visit_of(thread: int) -> tuple[int, str, str, object] | None:
 
 
 def liberties_of(owner: str) -> tuple[str, ...]:
-    """What the code of an owner has done to this process so far, in words such as "the current folder"."""
+    """The changes that the code of an owner has made to this process so far, such as "the current folder"."""
     return tuple(_liberties.get(owner, ()))
 
 

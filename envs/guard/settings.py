@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import _signal
 import contextlib
 import gc
+import importlib
 import logging
 import operator
 import os
@@ -32,7 +32,7 @@ OUR_VARIABLES = tuple(
 )
 """Beginnings of the names of variables that steer this program or its children."""
 
-handler_of: Callable[[int], Any] = _signal.getsignal
+handler_of: Callable[[int], Any] = importlib.import_module("_signal").getsignal
 """Without the enums of `signal`, which cost twenty times the call: it is asked at every step."""
 
 
@@ -74,7 +74,7 @@ _ENVIRONMENT: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]  #
 
 
 def _set_environment(values: dict[Any, Any]) -> None:
-    decode = os.environ.decodevalue  # type: ignore[attr-defined]
+    decode = os.environ.decodevalue
     for key in [key for key in _ENVIRONMENT if key not in values]:
         del os.environ[decode(key)]
     for key, value in values.items():

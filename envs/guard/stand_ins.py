@@ -1,4 +1,4 @@
-"""What stands in for streams, arguments and the ends of a process while code of others runs in it."""
+"""Stand-ins for streams, arguments and the ends of a process while code of others runs in it."""
 
 from __future__ import annotations
 
@@ -157,11 +157,15 @@ def _end_helpers() -> None:
         child.join(AT_EXIT_S)
 
 
-_STAND_INS = {**_REFUSING, (atexit, "register"): _register, (threading.Thread, "start"): _start}
+_STAND_INS: dict[tuple[Any, str], Callable[..., Any]] = {
+    **_REFUSING,
+    (atexit, "register"): _register,
+    (threading.Thread, "start"): _start,
+}
 
 
 class StandIns:
-    """What code of others finds in place of ours, from its first call in to its last call out.
+    """The stand-ins that code of others finds in place of ours, from its first call in to its last call out.
 
     It reads an empty input, has no arguments, cannot close our output, and cannot end the process. `may_end`: it can,
     as in a process that was made for it alone.

@@ -15,6 +15,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import Any
 
+from league.envs.guard.settings import current_folder
 from league.envs.protocol import EnvError, EnvSpec
 from league.envs.workers.channel import END, ERROR, MADE, MAKE, SEND_S, Channel, ChannelClosed, ChannelSilent
 from league.envs.workers.child_endings import ending, wait_for_killed
@@ -96,7 +97,7 @@ class GamesProcess:
         life, self._life = os.pipe()
         ours.settimeout(SEND_S)
         numbers = (theirs.fileno(), life, self._memory, self._trace)
-        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        paths = os.pathsep.join(path or current_folder() for path in sys.path)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "league.envs.workers.child", *map(str, numbers)],

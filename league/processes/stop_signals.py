@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -12,14 +13,34 @@ _ours: set[int] = set()
 """The signals that some `stop_signals` has at the moment."""
 
 
-def _give_up_in_child() -> None:
+class _Mask(threading.local):
+    """The signal mask of a thread that forks, as it was before."""
+
+    before: set[int] | None = None
+
+
+_mask = _Mask()
+
+
+def _before_fork() -> None:
+    """A signal to the child waits until it can end it: in between it would meet our handler."""
+    _mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, _ours) if _ours else None
+
+
+def _after_fork() -> None:
+    if _mask.before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _mask.before)
+
+
+def _after_fork_in_child() -> None:
     """A child made by fork, as by a game's multiprocessing, ends by the signals that end any process."""
     for number in _ours:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     _ours.clear()
+    _after_fork()
 
 
-os.register_at_fork(after_in_child=_give_up_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from pettingzoo import AECEnv
+from pettingzoo import ParallelEnv as PettingZooParallel
 from pettingzoo.classic import connect_four_v3
 
 from league.envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
@@ -331,3 +332,25 @@ def test_a_game_of_two_seats_runs_on_the_roms_of_ale_py() -> None:
     with pytest.raises(EnvError, match=r"cannot be copied.*ALEInterface releases"):
         env.fork(np.zeros(1, np.int64))
     env.close()
+
+
+class OneValue(PettingZooParallel):
+    """Its reset returns the observations alone."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "one_value"}
+    possible_agents: ClassVar[list[str]] = ["a", "b"]
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return spaces.Discrete(2)
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return spaces.Discrete(2)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.agents = ["a", "b"]
+        return {"a": 0, "b": 0}
+
+
+def test_a_parallel_reset_that_returns_observations_only_is_one_sentence() -> None:
+    with pytest.raises(EnvError, match="reset returned a dict; a parallel env returns two dicts"):
+        ParallelEnv.of(OneValue, env_id="one", num_envs=1)

@@ -8,7 +8,7 @@ import pytest
 
 from league.config.auto.situation import NetworkCosts
 from league.config.run_config import BudgetConfig
-from tests.league.config.auto.situations import SLOW, board_game, settled
+from tests.league.config.auto.situations import SLOW, board_game, settled, spec
 
 
 def test_central_inference_where_a_gpu_makes_a_dear_decision_much_cheaper() -> None:
@@ -100,3 +100,21 @@ def test_the_object_store_has_room_for_weights_of_its_own_on_every_host(
     assert three.runtime.object_store_mb == max(256, round(2 * 3 * 16 * weights_mib))
     for elsewhere in ({"runtime": {"kind": "inprocess"}}, {"runtime": {"kind": "ray", "address": "10.0.0.1:6379"}}):
         assert "runtime.object_store_mb" not in settled(board_game(), elsewhere, network=large, budget=wall)[1]
+
+
+@pytest.mark.parametrize("game_us", [5.0, 10.0, 20.0])
+def test_near_the_cost_that_pays_the_clock_does_not_decide(game_us: float) -> None:
+    costs = replace(SLOW, call_s=0.0, game_s=game_us * 1e-6)
+    given = {"runtime": {"kind": "inprocess"}, "actors": {"num_envs": 150}}
+    wall = {"budget": BudgetConfig(seconds=20.0), "cores": 4}
+    own = board_game(costs=costs, spec=spec(env_id="moves.py:make"))
+    published = board_game(costs=costs, spec=spec(env_id="pettingzoo:classic/chess_v6"))
+    assert settled(own, given, **wall)[0].env.workers == (0 if game_us < 6 else 4)
+    assert settled(published, given, **wall)[0].env.workers == 0
+
+
+def test_a_game_that_reaches_into_its_process_has_one_of_its_own() -> None:
+    wild = board_game(liberties=("the current folder",), spec=spec(env_id="moves.py:make"))
+    found, why = settled(wild, {"runtime": {"kind": "inprocess"}}, cores=1, budget=BudgetConfig(core_seconds=300.0))
+    assert found.env.workers == 1 and "the current folder" in why["env.workers"]
+    assert settled(wild, {"runtime": {"kind": "inprocess"}}, is_exact=True)[0].env.workers == 0
