@@ -186,7 +186,8 @@ def _not_there(given: Path) -> str:
         return f"there is no file {given}; paths are relative to {current_folder()}"
     return (
         f"there is no file {given}; it was looked for as it lay beside the run, where it lay when the run was made, and"
-        f" below {current_folder()} and the folders around the run; put it into one of them, or give the game itself (env=)"
+        f" below {current_folder()} and the folders around the run; put it into one of them, or give the game itself"
+        " (env=)"
     )
 
 

@@ -111,7 +111,7 @@ class GameFacts:
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
       has_tree: True if the game says itself what its histories are, see `league.envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.
-      liberties: what its code did to the process that random play ran in, see `league.envs.guard`; empty for a tame game.
+      liberties: what its code did to the process of random play, see `league.envs.guard`; empty for a tame game.
       costs: measured costs; None if nothing was timed.
     """
 
