@@ -7,9 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-import yaml
-
-from benchmarks.durability.kills import SETTINGS
+from benchmarks.durability.struck import run_words
 from benchmarks.report import Report
 from league.core.state.events import LeaseFinished
 from league.operate.chaos.follower import Command, JournalFollower, of_kind, wait_for
@@ -43,10 +41,8 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
 def _measured(folder: Path, *, mode: str, url: str) -> tuple[float, float, float]:
     """Processor and wall seconds of the daemon per env step, and the seconds of its exit."""
     folder.mkdir()
-    config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "wandb": {"mode": mode}}))
     environment = {"WANDB_BASE_URL": url, "WANDB_API_KEY": "0" * 40}
-    words = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
+    words = run_words(folder, runtime=RUNTIME, wandb={"mode": mode})
     command = Command(words, log=folder / "log", environment=environment)
     follower = JournalFollower(folder / "run" / "journal.db")
     steps = 0

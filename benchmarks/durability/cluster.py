@@ -23,6 +23,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.durability.machines import ISOLATED, Machines, run_isolated
+from benchmarks.durability.struck import add_books
 from benchmarks.report import Report
 from league.core.state.events import LeaseExpired, LeaseFinished, LeaseGranted
 from league.operate.chaos.audit import audit_run, verify
@@ -194,10 +195,7 @@ class Scenes:
         self.report.add(
             "end: finished leases seen by an outside reader", len(self.leases.finished), "leases", at_least=1
         )
-        self.report.add("end: of these lost or changed", len(found.lost), "leases", at_most=0)
-        self.report.add("end: leases counted twice", len(found.doubled), "leases", at_most=0)
-        self.report.add("end: totals that are not the sum of the leases", len(found.off), "totals", at_most=0)
-        self.report.add("end: problems found by `league verify`", len(problems), "problems", at_most=0)
+        add_books(self.report, lost=found.lost, doubled=found.doubled, off=found.off, problems=problems)
         lost = [line for line in self._log.read_text(errors="replace").splitlines() if "learner-0 was lost" in line]
         self.report.add("learner hosts lost in all scenes", len(lost), "losses", at_most=0)
         for line in (*found.lost, *found.doubled, *found.off, *problems):

@@ -25,33 +25,16 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from benchmarks.durability.simulated.fake_hosts import FakeHosts
 from benchmarks.report import Report as Rows
 from league.agents.nets.network import build_network
-from league.agents.restart_state import Counters, restart_state
 from league.agents.weights import Weights, layout_of
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
-from league.core.state.commands import CreateLeague, FinishLease
-from league.core.state.records import AssignmentOutcome, Lease, Progress
+from league.core.state.commands import CreateLeague
+from league.core.state.records import Lease
 from league.envs.registry import spec_of
-from league.hosts.protocol import (
-    CheckpointTaken,
-    HostLost,
-    HostStarted,
-    InstallPlayer,
-    LearnerProgress,
-    LeaseDone,
-    NodeInfo,
-    PlayerInstalled,
-    PlayLease,
-    Report,
-    ResetDone,
-    ResetPlayer,
-    SnapshotTaken,
-    TakeCheckpoint,
-    TakeSnapshot,
-    Task,
-)
+from league.hosts.protocol import HostLost, HostStarted, LeaseDone, PlayLease, Report, Task
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
@@ -59,7 +42,7 @@ from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
-from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
 
 HOSTS = (10, 100, 1_000, 3_000)
@@ -99,49 +82,49 @@ PARTS = {
 """Part of the loop -> words in the paths or names of its functions."""
 
 
-@dataclass
-class ManyHosts:
+class ManyHosts(FakeHosts):
     """A runtime of simulated actor hosts, and a learner host that answers at once.
 
-    Fields:
+    Args:
       number: of actor hosts. lease_s: how long a lease takes on average. rng: chooses lengths and deaths.
       weights: of every player. players: all of them.
+    Attributes:
       delays: seconds from each answer to the next lease of the host; losses: hosts that died.
     """
 
-    number: int
-    lease_s: float
-    rng: random.Random
-    weights: Weights
-    players: tuple[str, ...]
-    delays: list[float] = field(default_factory=list)
-    losses: int = 0
-    _due: list[tuple[float, int, tuple[Report, ...]]] = field(default_factory=list)
-    _idle_since: dict[str, float] = field(default_factory=dict)
-    _numbers: int = 0
-    _versions: dict[str, int] = field(default_factory=dict)
+    def __init__(
+        self, number: int, lease_s: float, rng: random.Random, weights: Weights, players: tuple[str, ...]
+    ) -> None:
+        super().__init__(weights, updates=1, steps_per_update=STEPS_PER_LEASE, games=GAMES)
+        self.delays: list[float] = []
+        self.losses = 0
+        self._number, self._lease_s, self._rng, self._players = number, lease_s, rng, players
+        self._due: list[tuple[float, int, list[Report]]] = []
+        self._idle_since: dict[str, float] = {}
+        self._numbers = 0
 
     def start(self) -> None:
         """Every host is up."""
-        self._at(0.0, HostStarted("learner-0", "learner_host", self.players))
-        for place in range(self.number):
+        self._at(0.0, HostStarted("learner-0", "learner_host", self._players))
+        for place in range(self._number):
             self._at(0.0, HostStarted(f"actor-{place}", "actor_host"))
 
     def submit(self, task: Task) -> None:
         """Answer later."""
-        if isinstance(task, PlayLease):
-            self._play(task.lease)
-        elif isinstance(task, InstallPlayer):
-            self._at(0.0, PlayerInstalled(task.player))
-        elif isinstance(task, TakeSnapshot):
-            weights, steps = self._weights_of(task.player), 50 * self._versions.get(task.player, 0)
-            self._at(0.0, SnapshotTaken(task.directive_id, task.player, weights, steps))
-        elif isinstance(task, ResetPlayer):
-            self._at(0.0, ResetDone(task.directive_id))
-        elif isinstance(task, TakeCheckpoint):
-            progress = self._progress(task.player)
-            saved = restart_state({}, Counters(progress.version, progress.trained_steps), np.zeros(1, np.float32))
-            self._at(0.0, CheckpointTaken(progress, saved))
+        if not isinstance(task, PlayLease):
+            self._at(0.0, *self.answer(task))
+            return
+        host = task.lease.host
+        since = self._idle_since.pop(host, None)
+        if since is not None:
+            self.delays.append(time.monotonic() - since)
+        length = self._rng.uniform(0.5, 1.5) * self._lease_s
+        if self._rng.random() < DEATHS:
+            self.losses += 1
+            self._at(length, HostLost(host, "actor_host", "it died"))
+            self._at(length + BACK_S, HostStarted(host, "actor_host"))
+        else:
+            self._at(length, *self.answer(task))
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """Everything that is due; waits for the first."""
@@ -150,76 +133,17 @@ class ManyHosts:
         now, reports = time.monotonic(), list[Report]()
         while self._due and self._due[0][0] <= now:
             due, _, came = heapq.heappop(self._due)
-            for report in came:
-                if isinstance(report, LeaseDone):
-                    self._idle_since[report.host] = due
+            self._idle_since.update({report.host: due for report in came if isinstance(report, LeaseDone)})
             reports.extend(came)
         return reports
 
-    def add_actor_host(self) -> str:
-        """Not used here."""
-        raise NotImplementedError
-
-    def remove_actor_host(self, name: str) -> None:
-        """Not used here."""
-        raise NotImplementedError
-
-    def remove_learner_host(self, name: str) -> tuple[str, ...]:
-        """Not used here."""
-        raise NotImplementedError
-
-    def keeps(self, snapshot: str) -> bool:
-        """Of none."""
-        return False
-
-    def nodes(self) -> tuple[NodeInfo, ...]:
-        """None that matter."""
-        return ()
-
-    def workers(self) -> tuple[WorkerStatus, ...]:
-        """None that matter."""
-        return ()
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-    def _play(self, lease: Lease) -> None:
-        since = self._idle_since.pop(lease.host, None)
-        if since is not None:
-            self.delays.append(time.monotonic() - since)
-        length = self.rng.uniform(0.5, 1.5) * self.lease_s
-        if self.rng.random() < DEATHS:
-            self.losses += 1
-            self._at(length, HostLost(lease.host, "actor_host", "it died"))
-            self._at(length + BACK_S, HostStarted(lease.host, "actor_host"))
-            return
-        done = LeaseDone(lease.host, FinishLease(lease.lease_id, lease.token, STEPS_PER_LEASE, outcomes_of(lease)))
-        if lease.home is None:
-            self._at(length, done)
-            return
-        self._versions[lease.home] = self._versions.get(lease.home, 0) + 1
-        self._at(length, done, LearnerProgress(self._progress(lease.home), None, 0))
+    def steps_of(self, lease: Lease) -> int:
+        """The same of every lease."""
+        return STEPS_PER_LEASE
 
     def _at(self, seconds: float, *reports: Report) -> None:
         self._numbers += 1
-        heapq.heappush(self._due, (time.monotonic() + seconds, self._numbers, reports))
-
-    def _progress(self, player: str) -> Progress:
-        version = self._versions.get(player, 0)
-        return Progress(player, version, STEPS_PER_LEASE * version)
-
-    def _weights_of(self, player: str) -> Weights:
-        version = self._versions.get(player, 0)
-        return replace(self.weights, vector=self.weights.vector + np.float32(version), version=version)
-
-
-def outcomes_of(lease: Lease) -> tuple[AssignmentOutcome, ...]:
-    """Even games of every assignment."""
-    half = GAMES // 2
-    return tuple(
-        AssignmentOutcome(row.policies, GAMES, 0, 7 * GAMES, ((0, half), (half, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
-        for row in lease.assignments
-    )
+        heapq.heappush(self._due, (time.monotonic() + seconds, self._numbers, list(reports)))
 
 
 @dataclass(frozen=True)

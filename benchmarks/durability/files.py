@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.durability.simulated.run import Died
 from benchmarks.report import Report
 from benchmarks.throughput.league_scale import created, spread_games
 from league.config.loading import config_of, plain_config
@@ -41,10 +42,6 @@ budget: {env_steps: 1000000}
 KEPT = 8
 TURNS = 20_000
 PLAYERS, LEASES = 12, 2_000
-
-
-class Died(BaseException):
-    """Stands for the end of the process: no handler may catch it."""
 
 
 class DieAt:

@@ -8,9 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
-from benchmarks.durability.kills import SETTINGS
+from benchmarks.durability.struck import run_words
 from benchmarks.report import Report
 from league.operate.chaos.follower import STOP_S, Command, JournalFollower, wait_for
 from league.operate.chaos.leftovers import left_of, remains_of
@@ -44,14 +42,13 @@ def sigkill(report: Report, *, scale: float, seed: int, folder: Path) -> None:
 
 def _add_rows(report: Report, signals: tuple[signal.Signals, ...], *, scale: float, seed: int, folder: Path) -> None:
     rng = random.Random(seed)
-    config = folder / "stops.yaml"
-    config.write_text(yaml.safe_dump(SETTINGS))
+    first = run_words(folder)
     kind = " and ".join(sent.name for sent in signals)
     number = max(round(STOPS * scale), 1)
     left: list[str] = []
     for done in range(number):
         life_s = rng.uniform(0.0, LONGEST_LIFE_S)
-        found = stop_once(config, folder, signals, life_s=life_s)
+        found = stop_once(first, folder, signals, life_s=life_s)
         left += found
         print(f"  {done + 1} of {number} stops by {kind}; {len(left)} things left", flush=True)
         for line in found:
@@ -62,11 +59,11 @@ def _add_rows(report: Report, signals: tuple[signal.Signals, ...], *, scale: flo
     follower.close()
 
 
-def stop_once(config: Path, folder: Path, signals: tuple[signal.Signals, ...], *, life_s: float) -> list[str]:
+def stop_once(first: tuple[str, ...], folder: Path, signals: tuple[signal.Signals, ...], *, life_s: float) -> list[str]:
     """Start or continue a run, stop it after so long, and list what is left ten seconds after its end."""
     run = folder / "run"
-    words = ("resume", str(run)) if (run / "config.yaml").is_file() else ("train", str(config), "--run-dir", str(run))
-    command = Command((*words, "--no-eval"), log=folder / "log")
+    words = ("resume", str(run), "--no-eval") if (run / "config.yaml").is_file() else first
+    command = Command(words, log=folder / "log")
     command.start()
     try:
         wait_for(lambda: command.ended is not None, deadline_s=life_s)

@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import tracemalloc
-from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
@@ -28,7 +27,7 @@ from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
 from league.envs.registry import spec_of
-from league.hosts.protocol import HostSetup, Report, SnapshotTaken, TakeSnapshot, Task
+from league.hosts.protocol import HostSetup, Report
 from league.run import launch, session
 from league.run.budget import Limits
 
@@ -49,35 +48,29 @@ NEVER = 10**12
 MAX_SECONDS = 1_800.0
 
 
-@dataclass
 class MarkedHosts(ManyHosts):
     """Simulated hosts that note the memory as the league passes marks.
 
-    Fields:
+    Args:
       state: of the league, read at every poll. marks: leases or, where it grows, snapshots; ascending.
+    Attributes:
       seen: bytes in use at each mark that was passed.
     """
 
-    state: LeagueState = field(default_factory=LeagueState)
-    marks: tuple[int, ...] = ()
-    grows: bool = False
-    seen: list[int] = field(default_factory=list)
-
-    def submit(self, task: Task) -> None:
-        """As of all hosts; a snapshot has all steps that its player has trained, so that its gate counts from there."""
-        if isinstance(task, TakeSnapshot):
-            steps = self._progress(task.player).trained_steps
-            self._at(0.0, SnapshotTaken(task.directive_id, task.player, self._weights_of(task.player), steps))
-        else:
-            super().submit(task)
+    def __init__(
+        self, rng: random.Random, weights: Weights, *, state: LeagueState, marks: tuple[int, ...], grows: bool
+    ) -> None:
+        super().__init__(HOSTS, 0.0, rng, weights, tuple(state.players))
+        self.seen: list[int] = []
+        self._state, self._marks, self._grows = state, marks, grows
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """As of all hosts, after a look at the marks."""
-        reached = len(self.state.snapshots) if self.grows else self.state.totals.leases_finished
-        while len(self.seen) < len(self.marks) and reached >= self.marks[len(self.seen)]:
+        reached = len(self._state.snapshots) if self._grows else self._state.totals.leases_finished
+        while len(self.seen) < len(self._marks) and reached >= self._marks[len(self.seen)]:
             gc.collect()
             self.seen.append(tracemalloc.get_traced_memory()[0])
-            if len(self.seen) == len(self.marks):
+            if len(self.seen) == len(self._marks):
                 signal.raise_signal(signal.SIGINT)  # ends the session as a user does
         self.delays.clear()
         return super().poll(timeout_s, budget_fraction=budget_fraction)
@@ -107,8 +100,7 @@ def held_bytes(folder: Path, marks: tuple[int, int], *, grows: bool, seed: int) 
         spec = spec_of(config.env)
         layout = layout_of(build_network(spec, config.network, seed=0))
         weights = Weights(np.zeros(layout.size, np.float32), layout, 0)
-        rng, players = random.Random(seed), tuple(state.players)
-        made.append(MarkedHosts(HOSTS, 0.0, rng, weights, players, state=state, marks=marks, grows=grows))
+        made.append(MarkedHosts(random.Random(seed), weights, state=state, marks=marks, grows=grows))
         return made[0]
 
     tracemalloc.start()

@@ -7,9 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-import yaml
-
-from benchmarks.durability.kills import SETTINGS
+from benchmarks.durability.struck import struck_run
 from benchmarks.report import Report
 from benchmarks.throughput.league_scale import measure_restart
 from league.operate.chaos.chaos import Chaos
@@ -34,19 +32,11 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     measured = Report()
     measure_restart(measured, folder / "restart.db", max(round(RESULTS * scale), 10_000))
     report.rows += [row for row in measured.rows if row.name.startswith("restart")]
-    config = folder / "recovery.yaml"
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME}))
-    first = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
-    chaos = Chaos(folder / "run", first=first, folder=folder)
-    try:
-        chaos.start()
+    with struck_run(folder, RUNTIME) as chaos:
         for _ in range(max(round(KILLS * scale), 2)):
             for target in (ACTOR, LEARNER):
                 chaos.strike(Strike(KILL, target, 1.0, 0.0, 0.0))
         hangs = [hang(chaos) for _ in range(max(round(HANGS * scale), 2))]
-        chaos.stop()
-    finally:
-        chaos.close()
     for target, bound in ((ACTOR, 3.0), (LEARNER, 15.0)):
         times = chaos.findings.recovery_s.get(f"{KILL} {target}", [])
         if times:

@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import yaml
-
-from benchmarks.durability.kills import SETTINGS
+from benchmarks.durability.struck import add_books, run_words
 from benchmarks.report import Report
 from league.core.state.events import LeaseFinished, SettingsChanged
 from league.core.state.state import LeagueState
@@ -141,11 +139,7 @@ class Soak:
 
     def run(self) -> None:
         """Start, operate until the time is over, stop."""
-        config = self._folder / "soak.yaml"
-        config.write_text(
-            yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "league": LEAGUE, "budget": {"seconds": 10 * SOAK_S}})
-        )
-        words = ("train", str(config), "--run-dir", str(self.path), "--no-eval")
+        words = run_words(self._folder, runtime=RUNTIME, league=LEAGUE, budget={"seconds": 10 * SOAK_S})
         self._command = Command(words, log=self._folder / "log")
         self._command.start()
 
@@ -212,10 +206,7 @@ def add_rows(report: Report, soak: Soak, found: Audit, problems: list[str]) -> N
     report.add("kinds of operations carried out", len(soak.done), f"of {len(OPERATIONS_DRAWN)}")
     report.add("operations refused by a rule", sum(soak.refused.values()), "operations")
     report.add("operations without an answer", len(soak.unanswered), "operations", at_most=0)
-    report.add("acknowledged results lost or changed", len(found.lost), "leases", at_most=0)
-    report.add("results counted twice", len(found.doubled), "leases", at_most=0)
-    report.add("totals that are not the sum of the leases", len(found.off), "totals", at_most=0)
-    report.add("problems found by `league verify`", len(problems), "problems", at_most=0)
+    add_books(report, lost=found.lost, doubled=found.doubled, off=found.off, problems=problems)
     report.add("exit code of the stop", soak.exit_code, "", at_most=0)
     settled = [sample for sample in soak.memory if sample[0] >= min(SETTLED_S, soak.seconds / 6.0)]
     report.add("snapshots taken", soak.snapshots, "snapshots")

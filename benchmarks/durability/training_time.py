@@ -6,9 +6,7 @@ import random
 import time
 from pathlib import Path
 
-import yaml
-
-from benchmarks.durability.kills import SETTINGS
+from benchmarks.durability.struck import struck_run
 from benchmarks.report import Report
 from league.operate.chaos.chaos import Chaos
 from league.operate.chaos.plan import ACTOR, KILL, Strike
@@ -24,13 +22,8 @@ RUNTIME: dict[str, object] = {"kind": "ray", "object_store_mb": 100, "actor_host
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     """Add the rows. scale: part of a window of three minutes, of which there are two of each kind in turn."""
     rng = random.Random(seed)
-    config = folder / "training-time.yaml"
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME}))
-    first = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
-    chaos = Chaos(folder / "run", first=first, folder=folder)
     steps = {True: 0, False: 0}
-    try:
-        chaos.start()
+    with struck_run(folder, RUNTIME) as chaos:
         chaos.watch(EVERY_S)
         for number in range(4):
             kills = bool(number % 2)
@@ -42,9 +35,6 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
                     chaos.strike(Strike(KILL, ACTOR, 0.0, 0.0, rng.random(), hurry_s=0.01))
                 chaos.watch(max(min(begun + EVERY_S, until) - time.monotonic(), 0.0))
             steps[kills] += _steps(chaos) - before
-        chaos.stop()
-    finally:
-        chaos.close()
     share = steps[True] / steps[False] if steps[False] else None
     name = f"training time with one of {HOSTS} actor hosts killed every {EVERY_S:g} s"
     report.add(name, share, "of that without", at_least=0.95)

@@ -8,44 +8,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from league.agents.restart_state import Counters, counters_in, restart_state
+from benchmarks.durability.simulated.fake_hosts import FakeHosts
 from league.agents.weights import Weights
-from league.core.state.commands import FinishLease
-from league.core.state.records import AssignmentOutcome, Lease, Progress
+from league.core.state.records import Lease
 from league.hosts.protocol import (
-    CheckpointTaken,
     HostLost,
     HostStarted,
     InstallPlayer,
-    LearnerProgress,
     LeaseDone,
     LeaseLost,
-    NodeInfo,
-    PlayerInstalled,
     PlayLease,
     Reconfigure,
     Report,
-    ResetDone,
     ResetPlayer,
-    SnapshotTaken,
-    TakeCheckpoint,
-    TakeSnapshot,
     Task,
 )
-from league.store.run_folder import WorkerStatus
 
 LEARNER = "learner-0"
 DEADLINE_S = 10.0
 """A task that is not answered so long costs its host."""
-STEPS_PER_LEASE = 100
-UPDATES_PER_LEASE = 2
-STEPS_PER_UPDATE = 50
-MARKER = "reset"
-"""Entry of a restart state: the directive of the reset that its weights descend from; -1 where that is not known."""
 
 
 @dataclass
@@ -66,15 +49,6 @@ class VirtualClock:
     def wall(self) -> float:
         """A label in the journal."""
         return 1.7e9 + self.now + self.ahead_s
-
-
-@dataclass
-class Learner:
-    """One player's learner: its progress, and the directive of the reset that its weights descend from."""
-
-    version: int = 0
-    trained_steps: int = 0
-    marker: int = 0
 
 
 @dataclass
@@ -100,7 +74,7 @@ class Chances:
     jump: float = 0.0
 
 
-class SimulatedRuntime:
+class SimulatedRuntime(FakeHosts):
     """Two actor hosts and a learner host.
 
     Args:
@@ -126,10 +100,10 @@ class SimulatedRuntime:
         marker_of: Callable[[str], int],
         left_over: list[Report],
     ) -> None:
+        super().__init__(weights)
         self.clock = clock
         self._rng = rng
         self._chances = chances
-        self._weights = weights
         self._players = list(players)
         self._step = step
         self._watch = watch
@@ -139,11 +113,7 @@ class SimulatedRuntime:
         self._hosts = {name: Host(name, "actor_host") for name in ("actor-0", "actor-1")}
         self._named = 1
         self._hosts[LEARNER] = Host(LEARNER, "learner_host")
-        self.learners: dict[str, Learner] = {}
         self.on_poll: Callable[[], None] = lambda: None
-
-    def start(self) -> None:
-        """Every host starts with the first poll."""
 
     def submit(self, task: Task) -> None:
         """Have the task done, unless its host is not there or the request is lost."""
@@ -162,7 +132,7 @@ class SimulatedRuntime:
         host.deadlines[number] = self.clock.now + DEADLINE_S
         if self._rng.random() < self._chances.lost / 2:
             return
-        reports = self._done(task)
+        reports = self.answer(task)
         if self._rng.random() < self._chances.lost / 2:
             return
         delay = self._rng.expovariate(1.0)
@@ -206,25 +176,6 @@ class SimulatedRuntime:
         """One host fewer; late answers of it may still come."""
         del self._hosts[name]
 
-    def remove_learner_host(self, name: str) -> tuple[str, ...]:
-        """There is one, which stays."""
-        raise NotImplementedError
-
-    def keeps(self, snapshot: str) -> bool:
-        """Of none."""
-        return False
-
-    def workers(self) -> tuple[WorkerStatus, ...]:
-        """None that a person could look at."""
-        return ()
-
-    def nodes(self) -> tuple[NodeInfo, ...]:
-        """None: simulated hosts run on no machine."""
-        return ()
-
-    def close(self) -> None:
-        """There is nothing to end."""
-
     def in_flight(self) -> list[Report]:
         """Answers to leases that are on their way."""
         return [report for _, _, report in self._coming if isinstance(report, LeaseDone | LeaseLost)]
@@ -256,56 +207,24 @@ class SimulatedRuntime:
             self._coming = [item for item in self._coming if getattr(item[2], "host", None) != host.name]
         return HostLost(host.name, host.kind, reason, tuple(self._players) if host.name == LEARNER else ())
 
-    def _done(self, task: Task) -> list[Report]:
-        if isinstance(task, PlayLease):
-            return self._play(task.lease)
-        if isinstance(task, InstallPlayer):
-            self.learners[task.player] = self._installed(task)
-            return [PlayerInstalled(task.player)]
-        learner = self.learners.get(task.player)
-        assert learner is not None, f"{task} for a player that was never installed"
-        if isinstance(task, TakeSnapshot):
-            return [SnapshotTaken(task.directive_id, task.player, self._frozen(learner), learner.trained_steps)]
+    def answer(self, task: Task) -> list[Report]:
+        """As of all hosts; a learner host has the players that were installed alone."""
+        if not isinstance(task, InstallPlayer | PlayLease):
+            assert task.player in self.learners, f"{task} for a player that was never installed"
         if isinstance(task, ResetPlayer):
-            learner.marker = task.directive_id
-            return [ResetDone(task.directive_id)]
-        assert isinstance(task, TakeCheckpoint)
-        counters = Counters(learner.version, learner.trained_steps)
-        saved = restart_state({MARKER: np.array([learner.marker])}, counters, np.zeros(1, np.float32))
-        return [CheckpointTaken(Progress(task.player, learner.version, learner.trained_steps), saved)]
+            self.learners[task.player].marker = task.directive_id
+        return super().answer(task)
 
-    def _installed(self, task: InstallPlayer) -> Learner:
-        if task.saved is not None:
-            counters = counters_in(task.saved)
-            return Learner(counters.version, counters.trained_steps, int(task.saved[MARKER][0]))
-        version = 0 if task.weights is None else task.weights.version
-        return Learner(version, task.trained_steps, self._marker_of(task.player))
-
-    def _frozen(self, learner: Learner) -> Weights:
-        vector = self._weights.vector + np.float32(learner.version)
-        return replace(self._weights, version=learner.version, vector=vector)
-
-    def _play(self, lease: Lease) -> list[Report]:
-        learner = None if lease.home is None else self.learners.get(lease.home)
-        if lease.home is not None and learner is None:
+    def play(self, lease: Lease) -> list[Report]:
+        """As of all hosts; the learner's progress comes by a way of its own."""
+        if lease.home is not None and lease.home not in self.learners:
             return [LeaseLost(lease.host, lease.lease_id, "its learner was lost")]
-        answer = FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
-        if lease.home is not None and learner is not None:
-            learner.version += UPDATES_PER_LEASE
-            learner.trained_steps += UPDATES_PER_LEASE * STEPS_PER_UPDATE
-            progress = Progress(lease.home, learner.version, learner.trained_steps)
-            self._coming.append((self.clock.now + self._rng.expovariate(1.0), 0, LearnerProgress(progress, None, 0)))
-        return [LeaseDone(lease.host, answer)]
+        done, *progress = super().play(lease)
+        self._coming.extend((self.clock.now + self._rng.expovariate(1.0), 0, report) for report in progress)
+        return [done]
 
-
-def steps_of(lease: Lease) -> int:
-    """Env steps that a lease brings."""
-    return min(STEPS_PER_LEASE, lease.steps * lease.num_envs)
-
-
-def outcomes_of(lease: Lease) -> tuple[AssignmentOutcome, ...]:
-    """Two games of every assignment, one won by either side."""
-    return tuple(
-        AssignmentOutcome(assignment.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
-        for assignment in lease.assignments
-    )
+    def install(self, task: InstallPlayer) -> None:
+        """As of all hosts; a start from a snapshot has the marker that the journal says."""
+        super().install(task)
+        if task.saved is None:
+            self.learners[task.player].marker = self._marker_of(task.player)

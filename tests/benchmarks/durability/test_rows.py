@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.durability import black_hole, kills, recovery, security, soak, training_time
+from benchmarks.durability import black_hole, kills, recovery, security, soak, struck, training_time
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
 from league.config.loading import parse_config
@@ -53,7 +53,7 @@ def test_every_name_is_a_function_of_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("module", [black_hole, recovery, soak, training_time], ids=lambda module: module.__name__)
 def test_the_settings_of_a_row_are_a_configuration_that_is_taken(module: Any) -> None:
-    settings = yaml.safe_dump({**kills.SETTINGS, "runtime": module.RUNTIME})
+    settings = yaml.safe_dump({**struck.SETTINGS, "runtime": module.RUNTIME})
     assert parse_config(settings, source=module.__name__).runtime.kind == module.RUNTIME["kind"]
 
 
@@ -80,7 +80,7 @@ def test_each_fault_fails_the_rows_of_kills(change: dict[str, object]) -> None:
 
 
 def test_every_kind_of_process_is_killed() -> None:
-    config = parse_config(yaml.safe_dump(kills.SETTINGS), source="kills")
+    config = parse_config(yaml.safe_dump(struck.SETTINGS), source="kills")
     assert set(targets_of(config)) >= {DAEMON, ACTOR, LEARNER, HEAD}
 
 

@@ -7,35 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import yaml
 
+from benchmarks.durability.simulated.fake_hosts import FakeHosts
 from league.agents.nets.network import build_network
-from league.agents.restart_state import Counters, restart_state
 from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
-from league.core.state.commands import CreateLeague, FinishLease
-from league.core.state.records import AssignmentOutcome, Lease, Progress
+from league.core.state.commands import CreateLeague
 from league.envs.registry import make
 from league.hosts.protocol import (
-    CheckpointTaken,
     HostLost,
     HostStarted,
     HostState,
-    InstallPlayer,
-    LearnerProgress,
     LeaseDone,
     LeaseLost,
-    PlayerInstalled,
     PlayLease,
-    Reconfigure,
     Report,
-    ResetDone,
-    ResetPlayer,
-    SnapshotTaken,
-    TakeCheckpoint,
-    TakeSnapshot,
     Task,
 )
 from league.policies.policy_store import PolicyStore
@@ -53,10 +41,9 @@ from tests.league.tiny_runs import tiny
 
 STEPS_PER_LEASE = 100
 HOSTS = HostState(generations={"main-0": 1})
-UPDATES_PER_LEASE = 2
 
 
-class FakeRuntime:
+class FakeRuntime(FakeHosts):
     """One actor host and one learner host.
 
     Attributes:
@@ -72,6 +59,7 @@ class FakeRuntime:
     """
 
     def __init__(self, weights: Weights, *, players: tuple[str, ...]) -> None:
+        super().__init__(weights, steps=STEPS_PER_LEASE)
         self._players = players
         self.tasks: list[Task] = []
         self.told: list[float] = []
@@ -88,15 +76,10 @@ class FakeRuntime:
         self.removed: list[str] = []
         self.held_by: dict[str, tuple[str, ...]] = {}
         self._later: list[tuple[int, list[Report]]] = []
-        self.versions: dict[str, int] = {}
-        self._weights = weights
         self._reports: list[Report] = [
             HostStarted("learner-0", "learner_host", players),
             HostStarted("actor-0", "actor_host"),
         ]
-
-    def start(self) -> None:
-        """Nothing to bring up."""
 
     def keeps(self, snapshot: str) -> bool:
         return self.kept is not None and snapshot in self.kept
@@ -135,9 +118,6 @@ class FakeRuntime:
     def workers(self) -> tuple[WorkerStatus, ...]:
         return (WorkerStatus("actor_host", os.getpid()),)
 
-    def close(self) -> None:
-        """Nothing to end."""
-
     def report(self, *reports: Report) -> None:
         """Something else happens before the next poll."""
         self._reports.extend(reports)
@@ -160,39 +140,9 @@ class FakeRuntime:
         """The submitted tasks of a kind."""
         return [task for task in self.tasks if isinstance(task, kind)]
 
-    def progress(self, player: str) -> Progress:
-        version = self.versions.get(player, 0)
-        return Progress(player, version, 50 * version)
-
-    def answer(self, task: Task) -> list[Report]:
-        """What hosts that are well report of a task."""
-        if isinstance(task, InstallPlayer):
-            return [PlayerInstalled(task.player)]
-        if isinstance(task, PlayLease):
-            return self._play(task.lease)
-        if isinstance(task, TakeSnapshot):
-            progress = self.progress(task.player)
-            weights = replace(self._weights, version=progress.version)
-            if self.varied:
-                weights = replace(weights, vector=weights.vector + np.float32(progress.version))
-            return [SnapshotTaken(task.directive_id, task.player, weights, progress.trained_steps)]
-        if isinstance(task, ResetPlayer):
-            return [ResetDone(task.directive_id)]
-        if isinstance(task, Reconfigure):
-            return []
-        assert isinstance(task, TakeCheckpoint)
-        progress = self.progress(task.player)
-        counters = Counters(progress.version, progress.trained_steps)
-        name = np.frombuffer(task.player.encode(), np.uint8).astype(np.float32)  # no two players share a file
-        saved = restart_state({}, counters, name)
-        return [CheckpointTaken(progress, saved)]
-
-    def _play(self, lease: Lease) -> list[Report]:
-        done = LeaseDone(lease.host, FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
-        if lease.home is None:
-            return [done]
-        self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE
-        return [done, LearnerProgress(self.progress(lease.home), None, 0)]
+    def frozen(self, player: str) -> Weights:
+        weights = super().frozen(player)
+        return weights if self.varied else replace(weights, vector=self.weights.vector)
 
 
 class ExactFakeRuntime(FakeRuntime):
@@ -210,19 +160,6 @@ class ExactFakeRuntime(FakeRuntime):
 
     def abandon(self) -> None:
         self.abandoned = True
-
-
-def steps_of(lease: Lease) -> int:
-    """Env steps that a lease brings: the rating leases after training are too short for all of `STEPS_PER_LEASE`."""
-    return min(STEPS_PER_LEASE, lease.steps * lease.num_envs)
-
-
-def outcomes_of(lease: Lease) -> tuple[AssignmentOutcome, ...]:
-    """Two games of every assignment, one won by either side."""
-    return tuple(
-        AssignmentOutcome(assignment.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
-        for assignment in lease.assignments
-    )
 
 
 class Bench:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.durability.simulated.fake_hosts import outcomes_of
 from league.core.state.commands import FinishLease
 from league.core.state.events import (
     CheckpointSaved,
@@ -38,7 +39,7 @@ from league.hosts.protocol import (
 )
 from league.run.budget import Limits
 from league.run.daemon import BUDGET, LIMIT
-from tests.league.run.fake_runtime import Bench, outcomes_of, steps_of
+from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER, events_of
 
 
@@ -49,7 +50,7 @@ def leases_of(bench: Bench) -> list[Lease]:
 
 def steps_of_all(bench: Bench, lease_ids: Iterable[int]) -> int:
     """Env steps that the leases with these ids bring together."""
-    steps = {lease.lease_id: steps_of(lease) for lease in leases_of(bench)}
+    steps = {lease.lease_id: bench.runtime.steps_of(lease) for lease in leases_of(bench)}
     return sum(steps[lease_id] for lease_id in lease_ids)
 
 
@@ -109,7 +110,10 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
         if isinstance(task, PlayLease):
             lease = task.lease
             late.append(
-                LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
+                LeaseDone(
+                    "actor-0",
+                    FinishLease(lease.lease_id, lease.token, bench.runtime.steps_of(lease), outcomes_of(lease)),
+                )
             )
             bench.runtime.report(*late[-2:])
 
@@ -133,7 +137,7 @@ def test_a_host_that_lies_loses_its_lease_and_the_others_work_continues(tmp_path
             lies.append(lease.lease_id)
             games = tuple(replace(outcome, games=2**70, wins=((0, 2**70), (0, 0))) for outcome in outcomes_of(lease))
             bench.runtime.report(
-                LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), games)),
+                LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, bench.runtime.steps_of(lease), games)),
                 LearnerProgress(Progress("nobody", 1, 10**300), None, 0),
             )
 
@@ -360,7 +364,7 @@ def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts
     def fail(task: Task) -> None:
         if isinstance(task, PlayLease) and task.lease.lease_id == 2:
             lease = task.lease
-            answer = FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
+            answer = FinishLease(lease.lease_id, lease.token, bench.runtime.steps_of(lease), outcomes_of(lease))
             bench.runtime.report(LeaseDone("actor-0", answer, (replace(failure, quarantined=False), failure)))
         if isinstance(task, PlayLease) and task.lease.lease_id == 5:
             bench.runtime.lose("actor-0", "actor_host")

@@ -56,7 +56,6 @@ def grown(path: Path, **changes: object) -> Bench:
     bench.league.close()
     again = Bench(path, **changes)  # type: ignore[arg-type]
     again.runtime.varied = True
-    again.runtime.versions = {name: player.version for name, player in again.league.state.players.items()}
     return again
 
 

@@ -44,7 +44,6 @@ def test_the_newest_restart_state_and_the_one_before_are_kept_by_each_process(tm
     changes: dict[str, Any] = {"league": ONE_PLAYER, "runtime": {"checkpoint_updates": 6}}
     for _ in range(3):
         bench = Bench(tmp_path / "run", **changes)
-        bench.runtime.versions = {name: player.version for name, player in bench.league.state.players.items()}
         kept_before = CheckpointStore(bench.folder.checkpoints_path).digests("main-0")
         bench.run(env_steps=300)
         saved = [event.digest for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.durability.simulated import fake_hosts
 from league.agents.restart_state import counters_in
 from league.core.state.events import PlayerTransplanted
 from league.core.state.records import AssignmentOutcome, Lease
 from league.hosts.protocol import InstallPlayer, LearnerProgress, PlayLease, TakeCheckpoint, Task
-from tests.league.run import fake_runtime
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import GATE, events_of
 
@@ -28,7 +28,7 @@ LEAGUE = {
 }
 
 
-def first_name_wins(lease: Lease) -> tuple[AssignmentOutcome, ...]:
+def first_name_wins(lease: Lease, *, games: int) -> tuple[AssignmentOutcome, ...]:
     """Two games of every assignment, so that there is always a player to copy."""
     found = []
     for assignment in lease.assignments:
@@ -41,7 +41,7 @@ def first_name_wins(lease: Lease) -> tuple[AssignmentOutcome, ...]:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A daemon whose players copy each other."""
-    monkeypatch.setattr(fake_runtime, "outcomes_of", first_name_wins)
+    monkeypatch.setattr(fake_hosts, "outcomes_of", first_name_wins)
     return Bench(tmp_path / "run", league=LEAGUE)
 
 
@@ -53,7 +53,6 @@ def require_each_copy_is_taken_up(bench: Bench) -> None:
         """As a learner does: it continues from the version that it was installed with."""
         if isinstance(task, InstallPlayer) and task.saved is not None:
             version = counters_in(task.saved).version
-            bench.runtime.versions[task.player] = version
             pointer = bench.league.state.players[task.player].checkpoint
             assert pointer is not None
             installed.setdefault(task.player, []).append((version, pointer.digest))

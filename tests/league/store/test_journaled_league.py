@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.durability.simulated.fake_hosts import outcomes_of
 from league.core.state.commands import (
     ConfirmSnapshot,
     CreateLeague,
@@ -28,7 +29,6 @@ from league.store import journaled_league as book_module
 from league.store.journal import Journal
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, read_state, verified_state
-from tests.league.run.fake_runtime import outcomes_of
 
 
 def created(path: Path) -> JournaledLeague:
