@@ -14,9 +14,9 @@ import pytest
 from league.envs.workers import child_endings
 from league.envs.workers.process import Deadlines, GamesProcess
 from league.hosts.on_ray.fork_server import ForkServer
-from league.judge.contenders.engine_process import LineProcess
 from league.operate.chaos.follower import Command
 from league.processes.child_process import end_process, run_within
+from league.processes.line_worker import LineWorker
 from league.run.control.page_process import page_process
 from league.store.run_folder import RunFolder
 
@@ -53,7 +53,7 @@ def end_games(folder: Path) -> None:
 
 
 def end_engine(folder: Path) -> None:
-    LineProcess(["cat"]).close()
+    LineWorker(["cat"]).end()
 
 
 def end_page(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from league.envs.notation.go_moves import PASS, GoPosition
 from league.envs.notation.notation import GO, Notation, Position
 from league.judge.contenders.engine import START_S, EngineCommand, EngineContender, EngineFailed, engine_contender
-from league.judge.contenders.engine_process import LineProcess
+from league.processes.line_worker import LineWorker, LineWorkerFailed
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "gnugo": ("--mode", "gtp", "--chinese-rules", "--capture-all-dead", "--never-resign", "--positional-superko"),
@@ -39,7 +39,10 @@ class GtpProgram:
         for name, value in command.options.items():
             words += [f"--{name}", value]
         self._deadline_s = command.deadline_s
-        self._process = LineProcess(words)
+        try:
+            self._process = LineWorker(words, ends_with_parent=True)
+        except LineWorkerFailed as error:
+            raise EngineFailed(str(error)) from error
         self._game: object = None
         self._shown = 0
         try:
@@ -71,7 +74,7 @@ class GtpProgram:
 
     def close(self) -> None:
         """See `EngineProgram`."""
-        self._process.close()
+        self._process.end()
 
     def _ask(self, command: str, *, deadline_s: float = START_S) -> str:
         """The answer to a command.
@@ -80,13 +83,17 @@ class GtpProgram:
           EngineFailed: none in time, or an error.
         """
         deadline = time.monotonic() + deadline_s
-        self._process.send(command)
-        line = self._process.line(deadline=deadline)
-        while not line:
-            line = self._process.line(deadline=deadline)
-        rest = self._process.line(deadline=deadline)
-        while rest:  # an answer ends with an empty line
-            rest = self._process.line(deadline=deadline)
+        try:
+            self._process.send(command.encode())
+            while not (line := self._line(deadline)):
+                pass
+            while self._line(deadline):  # an answer ends with an empty line
+                pass
+        except LineWorkerFailed as error:
+            raise EngineFailed(str(error)) from error
         if not line.startswith("="):
             raise EngineFailed(f"refused {command!r}: {line.lstrip('? ')}")
         return line[1:].strip()
+
+    def _line(self, deadline: float) -> str:
+        return self._process.line(deadline=deadline).decode(errors="replace").rstrip("\r")

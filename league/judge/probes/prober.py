@@ -9,9 +9,7 @@ an interrupted one counts.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +25,7 @@ from league.core.state.state import LeagueState
 from league.judge.probes.first_probe import START_CORE_SECONDS
 from league.judge.probes.probe import Probe, make_probes
 from league.judge.probes.request import ProbeRequest
-from league.processes.child_process import end_process
+from league.processes.line_worker import LineWorker, LineWorkerFailed
 from league.processes.processor_time import children_cpu_seconds, cpu_seconds
 
 NOTE_EVERY_S = 5.0
@@ -55,8 +53,7 @@ class ProbeProcess:
     def __init__(self, path: Path, *, nice: int = NICE) -> None:
         self._path = path
         self._nice = nice
-        self._process: subprocess.Popen[bytes] | None = None
-        self._unread = b""
+        self._process: LineWorker | None = None
 
     @property
     def pid(self) -> int | None:
@@ -71,37 +68,26 @@ class ProbeProcess:
     @property
     def has_died(self) -> bool:
         """True if it ended by itself."""
-        return self._process is not None and self._process.poll() is not None
+        return self._process is not None and self._process.has_ended
 
     def ask(self, request: ProbeRequest) -> None:
-        """Send a request; returns at once. Raises OSError where the process cannot be started or is gone."""
+        """Send a request; returns at once. Raises LineWorkerFailed where it cannot be started or is gone."""
         if self._process is None:
-            self._process = subprocess.Popen(
+            self._process = LineWorker(
                 [sys.executable, "-P", "-m", "league.judge.probes.worker", str(self._path), str(self._nice)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,  # a Ctrl-C at the terminal is for the daemon, which then ends this one
+                environment={"OMP_NUM_THREADS": "1"},
+                max_line_bytes=MAX_ANSWER_BYTES,
             )
-            assert self._process.stdout is not None
-            os.set_blocking(self._process.stdout.fileno(), False)
-        assert self._process.stdin is not None
-        self._process.stdin.write(msgspec.json.encode(request) + b"\n")
-        self._process.stdin.flush()
+        self._process.send(msgspec.json.encode(request))
 
     def answer(self) -> ProbeOutcome | None:
-        """The answer, once it is there. Raises ValueError for one that cannot be read."""
-        if self._process is None or self._process.stdout is None:
-            return None
-        self._unread += self._process.stdout.read() or b""
-        if len(self._unread) > MAX_ANSWER_BYTES:
-            raise ValueError("the answer is too long")
-        line, newline, rest = self._unread.partition(b"\n")
-        if not newline:
-            return None
-        self._unread = rest
-        return msgspec.json.decode(line, type=ProbeOutcome)
+        """The answer, once it is there. Raises LineWorkerFailed or ValueError for one that cannot be read."""
+        lines = [] if self._process is None else self._process.lines()
+        return msgspec.json.decode(lines[0], type=ProbeOutcome) if lines else None
+
+    def last_words(self) -> str:
+        """The last line of its errors."""
+        return "" if self._process is None else self._process.last_words()
 
     def core_seconds(self) -> float:
         """Processor time that it and the programs that it started have used."""
@@ -110,9 +96,9 @@ class ProbeProcess:
 
     def end(self) -> None:
         """End the process and what it started; may be called twice."""
-        process, self._process, self._unread = self._process, None, b""
+        process, self._process = self._process, None
         if process is not None:
-            end_process(process)
+            process.end()
 
 
 class Prober:
@@ -209,9 +195,9 @@ class Prober:
         before = self._process.core_seconds()
         try:
             self._process.ask(request)
-        except OSError as error:
+        except LineWorkerFailed as error:
             self._process.end()
-            self._finish(ProbeOutcome(task.number, problem=f"its process could not be asked: {error}"), task, execute)
+            self._finish(ProbeOutcome(task.number, problem=f"its process {error}"), task, execute)
         else:
             self._asked = (task, self._monotonic(), before)
             self._noted_s, self._used = self._monotonic(), 0.0
@@ -220,7 +206,7 @@ class Prober:
         """Take the answer, or give the probe up."""
         try:
             outcome = self._process.answer()
-        except ValueError as error:
+        except (LineWorkerFailed, ValueError) as error:
             self._give_up(task, before, f"its answer cannot be read: {error}", execute)
             return
         if outcome is not None:
@@ -228,7 +214,8 @@ class Prober:
                 self._start_s = outcome.start_core_seconds
             self._finish(outcome, task, execute)
         elif self._process.has_died:
-            self._give_up(task, before, "its process died", execute)
+            words = self._process.last_words()
+            self._give_up(task, before, f"its process died{words and f': {words}'}", execute)
         elif self._monotonic() - since > self._config.deadline_s:
             self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", execute)
 

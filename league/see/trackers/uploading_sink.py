@@ -6,14 +6,11 @@ the daemon, however that died. It then hands over what is left, and ends at the 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 
-from league.processes.child_process import end_process
+from league.processes.line_worker import LineWorker, LineWorkerFailed
 from league.run.monitor.row_spacing import RowSpacing
 from league.run.monitor.spool import Spool
 
@@ -51,8 +48,7 @@ class UploadingSink:
         self._close_deadline_s = close_deadline_s
         self._spool = spool
         self._warn = warn
-        self._worker: subprocess.Popen[bytes] | None = None
-        self._unread = b""
+        self._worker: LineWorker | None = None
         self._begun = time.monotonic()
         self._ready = self._warned = False
         self._notes: set[str] = set()
@@ -66,29 +62,21 @@ class UploadingSink:
     def start(self) -> None:
         """Start the uploading process; returns at once."""
         try:
-            self._worker = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a Ctrl-C at the terminal is for the daemon, which then closes us in order
-            )
-            assert self._worker.stdin is not None and self._worker.stdout is not None
-            os.set_blocking(self._worker.stdout.fileno(), False)
-            self._worker.stdin.write(self._job + b"\n")
-            self._worker.stdin.flush()
-        except OSError as error:
+            self._worker = LineWorker([sys.executable, "-P", "-m", self._module])
+            self._worker.send(self._job)
+        except LineWorkerFailed as error:
             self._stop_worker()
-            self._warn_once(f"the uploading process could not be started ({error.strerror})")
+            self._warn_once(f"the uploading process {error}")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """As in the protocol: one line on the local disk, less often the longer the run has lasted."""
         if self._spacing.is_due(values):
             self._spool.log(step, values)
         self._read_messages()
-        if self._worker is not None and self._worker.poll() is not None:
+        if self._worker is not None and self._worker.has_ended:
+            words = self._worker.last_words()
             self._stop_worker()
-            self._warn_once("the uploading process has ended")
+            self._warn_once(f"the uploading process has ended{words and f' ({words})'}")
 
     def close(self) -> None:
         """As in the protocol: waits `close_deadline_s` at most, and less for a server that does not answer."""
@@ -100,24 +88,15 @@ class UploadingSink:
         is_late = not self._ready and time.monotonic() > self._begun + SILENT_AFTER_S
         is_silent = self._warned or is_late
         deadline_s = min(self._close_deadline_s, SILENT_DEADLINE_S) if is_silent else self._close_deadline_s
-        assert worker.stdin is not None
-        with contextlib.suppress(OSError):
-            worker.stdin.close()
-        try:
-            worker.wait(deadline_s)
-            self._read_messages()
-        except subprocess.TimeoutExpired:
-            self._read_messages()
+        has_left = worker.finish(grace_s=deadline_s)
+        self._read_messages()
+        if not has_left:
             self._warn_once(f"the server took more than {deadline_s:g} s to finish")
         self._stop_worker()
 
     def _read_messages(self) -> None:
         """Pass on what the worker says: a line `warning TEXT`, `note TEXT`, which are said once, or `ready`."""
-        if self._worker is None or self._worker.stdout is None:
-            return
-        self._unread += self._worker.stdout.read() or b""
-        *lines, self._unread = self._unread.split(b"\n")
-        for line in lines:
+        for line in [] if self._worker is None else self._worker.lines():
             kind, _, text = line.decode(errors="replace").partition(" ")
             self._ready |= kind == "ready"
             if kind == "warning":
@@ -135,4 +114,4 @@ class UploadingSink:
         """End the process and what it started, and forget it."""
         worker, self._worker = self._worker, None
         if worker is not None:
-            end_process(worker)
+            worker.end()

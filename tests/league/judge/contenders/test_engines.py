@@ -11,8 +11,6 @@ import pytest
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, UnknownContender
-from league.judge.contenders.engine import EngineFailed
-from league.judge.contenders.engine_process import LineProcess
 from league.judge.contenders.finding import find_contenders, require_playable
 from league.judge.matches.contest import ContestConditions, play_batch
 from league.judge.matches.match_result import MatchResult
@@ -94,12 +92,3 @@ def test_an_engine_that_cannot_take_part_is_named_in_one_sentence(tmp_path: Path
     with pytest.raises(UnknownContender, match="plays go, and connect_four is no such game"):
         require_playable([contender], game_of_env(EnvConfig("connect_four")))
     assert all_ended(log)
-
-
-def test_a_process_that_answers_without_end_or_not_at_all_is_given_up() -> None:
-    for script, reason in (("print('x' * 2**21, end='')", "without end"), ("import time; time.sleep(60)", "in time")):
-        process = LineProcess(["python3", "-ISc", script])
-        with pytest.raises(EngineFailed, match=reason):
-            process.line(deadline=time.monotonic() + (10.0 if "end" in reason else 0.1))
-        process.close()
-        process.close()

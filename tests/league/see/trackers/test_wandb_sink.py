@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import select
@@ -102,8 +101,8 @@ def wait_until_gone(pid: int, timeout_s: float) -> bool:
 
 def wait_for_message(sink: WandbSink) -> None:
     """Until the worker has said something or has gone."""
-    assert sink._worker is not None and sink._worker.stdout is not None
-    assert select.select([sink._worker.stdout], [], [], 20.0)[0]
+    assert sink._worker is not None
+    assert select.select([sink._worker._process.stdout], [], [], 20.0)[0]
 
 
 def test_rows_reach_wandb_in_order_and_the_process_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +127,8 @@ def test_rows_reach_wandb_in_order_and_the_process_is_gone(tmp_path: Path, monke
 def test_a_note_is_said_once_for_each_run_of_the_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, monkeypatch, "ok")
     sink = bench.sink()
-    said = io.BytesIO(b"note no pictures\nnote no pictures\nready\nnote no lineage\nnote no pictures\n")
-    sink._worker = SimpleNamespace(stdout=said)  # type: ignore[assignment]  # all that is read of it
+    said = [b"note no pictures", b"note no pictures", b"ready", b"note no lineage", b"note no pictures"]
+    sink._worker = SimpleNamespace(lines=lambda: said)  # type: ignore[assignment]  # all that is read of it
     sink._read_messages()
     assert bench.warnings == ["wandb: no pictures.", "wandb: no lineage."]
 
@@ -178,7 +177,7 @@ def test_a_server_that_never_answered_is_waited_for_less_than_one_that_did(
     sink.start()
     assert sink._worker is not None
     waits: list[float | None] = []
-    monkeypatch.setattr(sink._worker, "wait", lambda timeout=None: waits.append(timeout))
+    monkeypatch.setattr(sink._worker, "finish", lambda *, grace_s: waits.append(grace_s))
     if behaviour == "hang_init":
         (tmp_path / "hangs").open().close()  # returns when it does
     else:
