@@ -6,20 +6,16 @@ accepted where it is read and is not what was written, and as unexpected where t
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
-import sys
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.durability.simulation import MEMORY
 from benchmarks.report import Report
 from league.core.state.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, StartRun
 from league.core.state.events import EVENTS, LeaseGranted
@@ -266,24 +262,3 @@ def report_of(counted: dict[str, Counts]) -> Report:
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     """Adds the rows of ten thousand cases at scale 1."""
     report.rows += report_of(run_cases(folder, max(round(10_000 * scale), 10), seed=seed)).rows
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Damage files and print rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=10_000, help="in all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        counted = run_cases(Path(folder), options.cases, seed=options.seed)
-    report = report_of(counted)
-    for counts in counted.values():
-        for line in counts.lines[:5]:
-            print(line, file=sys.stderr)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

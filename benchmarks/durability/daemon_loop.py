@@ -1,7 +1,5 @@
 """Load that the daemon's one loop carries: leases a second and delays with up to thousands of actor hosts that fail.
 
-    python -m benchmarks.durability.daemon_loop --json
-
 The production daemon, core, journal (durable on this disk) and stores work over simulated hosts in real time. A host
 answers its lease after some seconds; now and then it dies instead and is back a second later. The delay of a lease is
 the time from its answer to the next lease of its host, in which the host has nothing to do. In the last rows every
@@ -10,13 +8,10 @@ host answers at once: then the loop itself is the limit.
 
 from __future__ import annotations
 
-import argparse
 import cProfile
 import heapq
 import pstats
 import random
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -271,20 +266,3 @@ def rows(report: Rows, *, scale: float, seed: int, folder: Path) -> None:
     profiled = carry(folder / "parts", hosts=REQUIRED_HOSTS, lease_s=0.0, seconds=seconds, seed=seed, profiled=True)
     for part, share in profiled.shares.items():
         report.add(f"at the limit, of the loop's time: {part}", 100.0 * share, "%")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scale", type=float, default=1.0, help=f"part of the full {SECONDS:g} s of each load")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
-    options = parser.parse_args()
-    report = Rows()
-    with tempfile.TemporaryDirectory(prefix="league-load-") as folder:
-        rows(report, scale=options.scale, seed=options.seed, folder=Path(folder))
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -18,7 +18,6 @@ import numpy as np
 import yaml
 
 from benchmarks.durability.simulated.hosts import Chances, SimulatedRuntime, VirtualClock
-from benchmarks.durability.simulated.journal_model import Broken, JournalModel, require
 from benchmarks.durability.simulated.kept_answers import kept_answers, one_of_equals
 from benchmarks.durability.simulated.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
 from league.agents.nets.network import build_network
@@ -30,6 +29,7 @@ from league.core.state.events import EVENTS
 from league.envs.registry import spec_of
 from league.errors import DiskFull, LeagueError, StorageError
 from league.hosts.protocol import PlayLease, Report, ResetPlayer, TakeSnapshot, Task
+from league.operate.chaos.journal_model import JournalModel
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
@@ -51,6 +51,21 @@ MAX_TURNS = 3_000
 
 class Died(BaseException):
     """Stands for the end of the process: no handler may catch it."""
+
+
+class Broken(AssertionError):  # noqa: N818  a verdict, not an accident
+    """A rule that always holds was broken; the message says which and where."""
+
+
+def broken(sentence: str) -> None:
+    """Raise `Broken`."""
+    raise Broken(sentence)
+
+
+def require(holds: bool, sentence: str) -> None:
+    """Raise `Broken` unless it holds."""
+    if not holds:
+        broken(sentence)
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,7 @@ class _Run:
         self._rng = random.Random(f"faults {schedule.seed}")
         self._operator_rng = random.Random(f"operator {schedule.seed}")
         self._config, self._text, self._weights = _template(schedule.league)
-        self._model = JournalModel()
+        self._model = JournalModel(note=broken)
         self._known = Head(0, "")
         self._steps_left: float = 0
         self._disk_in: float = 0

@@ -118,7 +118,7 @@ class Verdict(JsonReport):
     def _faults(self) -> dict[str, tuple[str, ...]]:
         return {
             "acknowledged results lost or changed": self.lost,
-            "results counted twice": self.doubled,
+            "results counted twice, and other broken rules": self.doubled,
             "totals that are not the sum of the leases": self.off,
             "problems of the journal and the stores": self.problems,
             "things left by ended daemons": self.left,

@@ -6,7 +6,7 @@ against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from league.core.state.events import (
@@ -27,21 +27,12 @@ from league.core.state.records import Directive, Lease
 from league.core.state.state import LeagueState
 
 
-class Broken(AssertionError):  # noqa: N818  a verdict, not an accident
-    """A rule that always holds was broken; the message says which and where."""
-
-
-def require(holds: bool, sentence: str) -> None:
-    """Raise `Broken` unless it holds."""
-    if not holds:
-        raise Broken(sentence)
-
-
 @dataclass
 class JournalModel:
     """The fold of a journal as an outside reader knows it.
 
     Fields:
+      note: takes one sentence on each rule that is broken.
       seq: number of the last event. token: of the last start. running: whether a run is active.
       leases: open ones by id. over: lease id -> how it ended. directives: open ones by id. done: directive id -> how it
         ended.
@@ -50,6 +41,7 @@ class JournalModel:
       games, env_steps, finished, expired: sums over the leases.
     """
 
+    note: Callable[[str], object]
     seq: int = 0
     token: int = 0
     running: bool = False
@@ -66,22 +58,14 @@ class JournalModel:
     expired: int = 0
 
     def advance(self, events: Iterable[tuple[int, object]]) -> None:
-        """Fold further events, with their numbers.
-
-        Raises:
-          Broken: one of them breaks a rule.
-        """
+        """Fold further events, with their numbers."""
         for seq, event in events:
-            require(seq == self.seq + 1, f"event {seq} follows event {self.seq}")
+            self._require(seq == self.seq + 1, f"event {seq} follows event {self.seq}")
             self.seq = seq
             self._fold(event)
 
     def compare(self, state: LeagueState) -> None:
-        """Hold the league's state against the model.
-
-        Raises:
-          Broken: they differ.
-        """
+        """Hold the league's state against the model."""
         totals = state.totals
         pairs = {
             "open leases": (state.leases, self.leases),
@@ -93,13 +77,14 @@ class JournalModel:
             "expired leases": (totals.leases_expired, self.expired),
         }
         for name, (said, known) in pairs.items():
-            if said != known:
-                raise Broken(f"{name} at event {self.seq}: the league says {said}, its journal {known}")
+            self._require(said == known, f"{name} at event {self.seq}: the league says {said}, its journal {known}")
 
     def _fold(self, event: object) -> None:
         if isinstance(event, RunStarted | RunStopped):
-            require(not self.leases, f"event {self.seq} leaves leases open: {list(self.leases)}")
-            require(event.token == self.token + isinstance(event, RunStarted), f"event {self.seq}: token {event.token}")
+            self._require(not self.leases, f"event {self.seq} leaves leases open: {list(self.leases)}")
+            self._require(
+                event.token == self.token + isinstance(event, RunStarted), f"event {self.seq}: token {event.token}"
+            )
             self.token, self.running = event.token, isinstance(event, RunStarted)
         elif isinstance(event, LeaseGranted):
             self._grant(event.lease)
@@ -113,7 +98,9 @@ class JournalModel:
             self.expired += 1
         elif isinstance(event, DirectiveIssued):
             number = event.directive.directive_id
-            require(number not in self.directives and number not in self.done, f"directive {number} is issued twice")
+            self._require(
+                number not in self.directives and number not in self.done, f"directive {number} is issued twice"
+            )
             self.directives[number] = event.directive
         elif isinstance(event, SnapshotAdded | PlayerReset | PlayerTransplanted | DirectiveDropped):
             self._end_directive(event)
@@ -123,25 +110,32 @@ class JournalModel:
             self.changes[self.seq] = event
 
     def _grant(self, lease: Lease) -> None:
-        require(self.running and lease.token == self.token, f"lease {lease.lease_id} has token {lease.token}")
-        require(
+        self._require(self.running and lease.token == self.token, f"lease {lease.lease_id} has token {lease.token}")
+        self._require(
             lease.lease_id not in self.over and lease.lease_id not in self.leases, f"lease {lease.lease_id} comes twice"
         )
         holder = next((other.lease_id for other in self.leases.values() if other.host == lease.host), None)
-        require(holder is None, f"{lease.host} gets lease {lease.lease_id} while it works on lease {holder}")
+        self._require(holder is None, f"{lease.host} gets lease {lease.lease_id} while it works on lease {holder}")
         self.leases[lease.lease_id] = lease
 
     def _end_lease(self, lease_id: int, token: int | None, how: str) -> None:
         lease = self.leases.pop(lease_id, None)
-        require(lease is not None, f"event {self.seq}: lease {lease_id} {how}, and had {self.over.get(lease_id)}")
-        assert lease is not None
-        require(token in (None, lease.token), f"lease {lease_id} of run {lease.token} was answered under {token}")
+        if lease is None:
+            before = self.over.get(lease_id)
+            had = f"and had {before}" if before else "and was not granted"
+            self.note(f"event {self.seq}: lease {lease_id} {how}, {had}")
+        else:
+            self._require(
+                token in (None, lease.token), f"lease {lease_id} of run {lease.token} was answered under token {token}"
+            )
         self.over[lease_id] = how
 
     def _end_directive(self, event: SnapshotAdded | PlayerReset | PlayerTransplanted | DirectiveDropped) -> None:
         number, how = event.directive_id, type(event).__name__
         directive = self.directives.pop(number, None)
-        require(directive is not None, f"directive {number} ends by {how}, and had ended by {self.done.get(number)}")
+        self._require(
+            directive is not None, f"directive {number} ends by {how}, and had ended by {self.done.get(number)}"
+        )
         self.done[number] = how
         if isinstance(event, PlayerReset):
             self.resets[event.player] = number
@@ -149,3 +143,7 @@ class JournalModel:
         elif isinstance(event, PlayerTransplanted):
             self.resets[event.player] = None
             self.restart_states[event.player] = event.digest
+
+    def _require(self, holds: bool, sentence: str) -> None:
+        if not holds:
+            self.note(sentence)
