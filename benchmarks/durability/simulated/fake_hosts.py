@@ -47,7 +47,7 @@ class FakeLearner:
 
 
 class FakeHosts:
-    """What is the same of all runtimes without hosts.
+    """The parts that all runtimes without hosts share.
 
     Args:
       weights: whose layout the players' weights have.

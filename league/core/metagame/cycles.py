@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.metagame.meta_game import snapshot_win_rates
-from league.core.metagame.ratings import frozen_pairs
+from league.core.metagame.ratings import INTERVAL_Z, frozen_pairs
 from league.core.state.state import LeagueState
 
 Array = NDArray[np.float64]
 
-Z = 1.96
-"""Standard deviations by which a pair must lie above even to count as beaten."""
 MAX_POLICIES = 128
 MISLEADING_FRACTION = 0.25
 """Cyclic fraction above which a single rating misleads."""
@@ -103,9 +101,9 @@ def cyclic_fraction(win_rates: Array) -> float:
 def _surely_beats(win_rates: Array, games: Array) -> NDArray[np.bool_]:
     """Lower end of Wilson's interval above a half."""
     played = np.maximum(games, 1e-9)
-    centre = (win_rates + Z**2 / (2.0 * played)) / (1.0 + Z**2 / played)
-    spread = win_rates * (1.0 - win_rates) / played + Z**2 / (4.0 * played**2)
-    reliably: NDArray[np.bool_] = centre - Z * np.sqrt(spread) / (1.0 + Z**2 / played) > 0.5
+    centre = (win_rates + INTERVAL_Z**2 / (2.0 * played)) / (1.0 + INTERVAL_Z**2 / played)
+    spread = win_rates * (1.0 - win_rates) / played + INTERVAL_Z**2 / (4.0 * played**2)
+    reliably: NDArray[np.bool_] = centre - INTERVAL_Z * np.sqrt(spread) / (1.0 + INTERVAL_Z**2 / played) > 0.5
     return reliably & (games > 0.0)
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.metagame.ratings import INTERVAL_Z
 from league.envs.placements import comparable
 
-Z_95 = 1.959964
-"""Standard deviations that hold 95 % of a normal distribution."""
 T_95 = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281)
-"""The same of Student's t of 1, 2, ... degrees of freedom."""
+"""Quantiles of 95 % intervals by Student's t of 1, 2, ... degrees of freedom."""
 AGREEING_GROUPS = 4.0
 """Groups that the assumption that all games of a group agree counts for: few groups do not show whether they do."""
 
@@ -146,7 +145,7 @@ def student_95(freedom: int) -> float:
     """
     if freedom <= len(T_95):
         return T_95[freedom - 1]
-    z = Z_95
+    z = INTERVAL_Z
     first, second = (z**3 + z) / 4.0, (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
     third = (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0
     return z + first / freedom + second / freedom**2 + third / freedom**3
@@ -157,9 +156,9 @@ def wilson(share: float, games: float) -> Interval:
 
     Source: Wilson 1927; Agresti and Coull 1998, equation 2.
     """
-    z2 = Z_95 * Z_95
+    z2 = INTERVAL_Z * INTERVAL_Z
     centre = (share + z2 / (2.0 * games)) / (1.0 + z2 / games)
-    half = Z_95 * math.sqrt(share * (1.0 - share) / games + z2 / (4.0 * games * games)) / (1.0 + z2 / games)
+    half = INTERVAL_Z * math.sqrt(share * (1.0 - share) / games + z2 / (4.0 * games * games)) / (1.0 + z2 / games)
     return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 

@@ -5,8 +5,6 @@ Shape letters: P players, E everyone who takes part, players first.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shutil
 import sys
@@ -17,6 +15,7 @@ import numpy as np
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow
 from league.judge.matches.report import EvalReport, PlayerRow
+from league.text_table import TextTable
 from league.wording import number_text
 
 GAP = "  "
@@ -45,7 +44,7 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
     title = f"{report.env_id}: {how}, {games} games a cell"
     if report.returns:
         rows = [[line.name, _four_digits(line.mean_return)] for line in report.returns]
-        return [title, *_aligned(["player", "mean return"], rows)]
+        return [title, *TextTable(["player", "mean return"], rows).lines()]
     named, numbered = _named(report.players), _numbered(report.players)
     scores = _cells(report, lambda row: row.score, lambda score: 1.0 - score)
     for heads, cell in ((named, _interval), (numbered, _interval), (numbered, _half_width), (numbered, _value)):
@@ -83,35 +82,25 @@ def _team_returns(report: EvalReport) -> list[str]:
     rows = []
     for row in report.pairs:
         own, others = row.returns_by_team, row.away_returns_by_team
-        rows.append(
-            [
-                f"{row.home} v {row.away}",
-                *(f"{number_text(a)} v {number_text(b)}" for a, b in zip(own, others, strict=True)),
-            ]
-        )
-    return ["", *_aligned(["mean return as", *report.team_names], rows)]
+        means = (f"{number_text(a)} v {number_text(b)}" for a, b in zip(own, others, strict=True))
+        rows.append([f"{row.home} v {row.away}", *means])
+    return ["", *TextTable(["mean return as", *report.team_names], rows).lines()]
 
 
 def report_csv(report: EvalReport) -> str:
     """A line for each match, or for each player of a game of one team."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     if report.returns:
-        writer.writerow(["player", "games", "mean_return", "low", "high"])
-        for line in report.returns:
-            mean = line.mean_return
-            writer.writerow([line.name, line.games, mean.value, mean.low, mean.high])
-        return text.getvalue()
-    writer.writerow(
-        ["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_steps", *_team_heads(report)]
-    )
+        means = [(line.name, line.games, line.mean_return) for line in report.returns]
+        heads = ("player", "games", "mean_return", "low", "high")
+        return TextTable(heads, [(name, games, m.value, m.low, m.high) for name, games, m in means]).csv()
+    rows = []
     for row in report.pairs:
-        score = row.score
-        counts = [row.games, row.wins, row.draws, row.losses]
-        writer.writerow(
-            [row.home, row.away, *counts, score.value, score.low, score.high, row.mean_steps, *row.returns_by_team]
+        counts, score = (row.games, row.wins, row.draws, row.losses), row.score
+        rows.append(
+            (row.home, row.away, *counts, score.value, score.low, score.high, row.mean_steps, *row.returns_by_team)
         )
-    return text.getvalue()
+    counted = ("games", "wins", "draws", "losses", "score", "low", "high", "mean_steps")
+    return TextTable(("home", "away", *counted, *_team_heads(report)), rows).csv()
 
 
 def _team_heads(report: EvalReport) -> list[str]:
@@ -143,7 +132,7 @@ def _by_opponent(
     if len(met) > 1:
         values = [[cells[player, name].value for name in met if (player, name) in cells] for player in players]
         rows.append([MEAN, *(mean_text(float(np.mean(column))) if column else "" for column in values)])
-    return _aligned([corner, *heads], rows)
+    return TextTable([corner, *heads], rows).lines()
 
 
 def _cells(
@@ -187,18 +176,6 @@ def _shown(members: Sequence[tuple[float, str]]) -> str:
         return ""
     weight, snapshot = members[0]
     return snapshot if len(members) == 1 else f"{weight:.0%} {snapshot}, {len(members) - 1} more"
-
-
-def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines in columns, the first to the left and the others to the right."""
-    table = [head, *rows]
-    widths = [max(len(line[column]) for line in table) for column in range(len(head))]
-    return [
-        GAP.join(
-            [line[0].ljust(widths[0]), *(text.rjust(size) for text, size in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in table
-    ]
 
 
 def _interval(score: Interval) -> str:

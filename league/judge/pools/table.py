@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -12,6 +10,7 @@ import numpy as np
 from league.core.metagame.ratings import ELO_PER_LOGIT
 from league.judge.pools.core.fit import fit_pool, games_of
 from league.judge.pools.core.state import DRAWS, LOSSES, WINS, PoolState
+from league.text_table import TextTable
 from league.wording import counted
 
 ANCHOR, RATED, SET_ASIDE = "anchor", "rated", "set aside"
@@ -66,28 +65,25 @@ class PoolTable:
 
     def to_csv(self) -> str:
         """A line for each policy below a heading."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(PoolRow.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in self.rows)
-        return text.getvalue()
+        heads = list(PoolRow.__dataclass_fields__)
+        return TextTable(heads, [[getattr(row, head) for head in heads] for row in self.rows]).csv()
 
     def text(self) -> str:
         """For people."""
-        width = max([6, *(len(row.name) for row in self.rows)])
-        lines = [
+        head = (
             f"{self.game}: {counted(len(self.rows), 'policy', 'policies')}, {counted(self.games, 'game')} in "
             f"{counted(self.batches, 'batch', 'batches')},"
             f" {self.draws:.0%} draws; uncertainty {self.uncertainty:.0f} Elo; being played: "
             f"{counted(self.open_leases, 'batch', 'batches')}"
-            f" ({self.expired} given up, {self.failed} failed)",
-            f"{'':>5} {'policy':<{width}} {'Elo':>7} {'95 % interval':>17} {'games':>9}",
-        ]
+            f" ({self.expired} given up, {self.failed} failed)"
+        )
+        rows = []
         for row in self.rows:
             interval = ANCHOR if row.status == ANCHOR else f"{row.low:,.0f} to {row.high:,.0f}"
-            note = f"  set aside: {row.note}" if row.status == SET_ASIDE else ""
-            lines.append(f"{row.rank:>5} {row.name:<{width}} {row.elo:>7,.0f} {interval:>17} {row.games:>9,}{note}")
-        return "\n".join(lines)
+            note = f"set aside: {row.note}" if row.status == SET_ASIDE else ""
+            rows.append((row.rank, row.name, f"{row.elo:,.0f}", interval, f"{row.games:,}", note))
+        heads = ("", "policy", "Elo", "95 % interval", "games", "")
+        return "\n".join([head, *TextTable(heads, rows, left=(1, 5)).lines()])
 
 
 def pool_table(state: PoolState) -> PoolTable:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +18,7 @@ from league.judge.tournaments.batches import Where
 from league.judge.tournaments.play_round import field_of, play_round, players_of
 from league.judge.tournaments.records import TournamentConfig
 from league.judge.tournaments.tournament import Tournament
+from league.text_table import TextTable
 from league.wording import counted
 
 HERE = Where(jobs=1)
@@ -217,14 +216,12 @@ def head_to_head_lines(report: HeadToHead) -> list[str]:
 
 def head_to_head_csv(report: HeadToHead) -> str:
     """A line for each contender."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["name", "identity", "games", "score", "low", "high", "mean_return", "aborted"])
+    rows = []
     for row in report.contenders:
-        score = ("", "", "") if row.score is None else (row.score.value, row.score.low, row.score.high)
-        returned = "" if row.mean_return is None else row.mean_return.value
-        writer.writerow([row.name, row.identity, report.games, *score, returned, row.aborted])
-    return text.getvalue()
+        score = (None,) * 3 if row.score is None else (row.score.value, row.score.low, row.score.high)
+        returned = None if row.mean_return is None else row.mean_return.value
+        rows.append([row.name, row.identity, report.games, *score, returned, row.aborted])
+    return TextTable(("name", "identity", "games", "score", "low", "high", "mean_return", "aborted"), rows).csv()
 
 
 def _shown(value: Interval, form: str) -> str:

@@ -22,6 +22,7 @@ from league.envs.placements import Placements
 from league.json_report import JsonReport
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
+from league.text_table import TextTable
 
 MAX_GAMES = 16
 """Games of one outcome that are rated: it may hold thousands, and a game takes some 40 microseconds."""
@@ -58,12 +59,12 @@ class SkillsReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: nothing is rated yet"
-        head = f"{'policy':<28} {'mu':>7}  {'sigma':>6}  {'ordinal':>7}  {'games':>8}"
         rows = [
-            f"{row.policy:<28} {row.mu:>z7.2f}  {row.sigma:>6.2f}  {row.ordinal:>z7.2f}  {row.games:>8,}"
+            (row.policy, f"{row.mu:z.2f}", f"{row.sigma:.2f}", f"{row.ordinal:z.2f}", f"{row.games:,}")
             for row in self.rows
         ]
-        return "\n".join([head, *rows, "by placements (openskill, Plackett-Luce); ordinal is mu - 3 sigma"])
+        lines = TextTable(("policy", "mu", "sigma", "ordinal", "games"), rows).lines()
+        return "\n".join([*lines, "by placements (openskill, Plackett-Luce); ordinal is mu - 3 sigma"])
 
 
 def read_skills(path: Path) -> SkillsReport:

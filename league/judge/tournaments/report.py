@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,6 +15,7 @@ from league.judge.tournaments.formats import ladder_order, swiss_points
 from league.judge.tournaments.records import Enrolled, TournamentConfig, TournamentCreated
 from league.judge.tournaments.standings import ELO, RETURN, Anchor, scale_of, scores_between, standings
 from league.judge.tournaments.tournament import Tournament
+from league.text_table import TextTable
 from league.wording import counted
 
 FIRST_ANCHOR = "bot:random"
@@ -183,14 +182,7 @@ def table_of(report: TournamentReport) -> tuple[tuple[str, ...], list[tuple[str,
 def tournament_lines(report: TournamentReport) -> list[str]:
     """The standings for people."""
     heads, rows = table_of(report)
-    widths = [max(len(line[column]) for line in (heads, *rows)) for column in range(len(heads))]
-    lines = [tournament_head(report)]
-    for line in (heads, *rows):
-        cells = [
-            f"{cell:<{width}}" if column == 1 else f"{cell:>{width}}"
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines = [tournament_head(report), *TextTable(heads, rows, left=(1,)).lines()]
     return [*lines, *(f"{name_of_test(row)}: {counted(row.games, 'game')}, {row.test.text}" for row in report.tests)]
 
 
@@ -201,30 +193,24 @@ def name_of_test(row: PairTestRow) -> str:
 
 def tournament_csv(report: TournamentReport) -> str:
     """A line for each contender, its scores against all others after the standings' columns."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = [row.name for row in report.standings]
-    writer.writerow(["name", "identity", report.scale, "low", "high", "score", "games", "aborted", *names])
+    rows = []
     for row, scores in zip(report.standings, report.scores, strict=True):
-        rating: Sequence[object] = (
-            ("",) * 3 if row.rating is None else (row.rating.value, row.rating.low, row.rating.high)
-        )
-        score = "" if row.score is None else row.score
-        cells = ["" if value is None else value for value in scores]
-        writer.writerow([row.name, row.identity, *rating, score, row.games, row.aborted, *cells])
-    return text.getvalue()
+        rating = (None,) * 3 if row.rating is None else (row.rating.value, row.rating.low, row.rating.high)
+        rows.append([row.name, row.identity, *rating, row.score, row.games, row.aborted, *scores])
+    heads = ["name", "identity", report.scale, "low", "high", "score", "games", "aborted", *names]
+    return TextTable(heads, rows).csv()
 
 
 def sprt_csv(report: TournamentReport) -> str:
     """A line for each sequential test."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["round", "home", "away", "games", *PAIRS, "ratio", "lower", "upper", "decision"])
+    heads = ["round", "home", "away", "games", *PAIRS, "ratio", "lower", "upper", "decision"]
+    rows = []
     for row in report.tests:
         test = row.test
         bounds = (test.ratio, test.lower, test.upper)
-        writer.writerow([row.round, row.home, row.away, row.games, *test.pairs, *bounds, test.decision])
-    return text.getvalue()
+        rows.append([row.round, row.home, row.away, row.games, *test.pairs, *bounds, test.decision])
+    return TextTable(heads, rows).csv()
 
 
 def _decided_tests(report: TournamentReport) -> dict[str, str]:

@@ -11,6 +11,7 @@ from league.json_report import JsonReport
 from league.lab.diff.runs import COSTS, ComparedRun, SettingDifference, mixed_settings, open_side, setting_differences
 from league.lab.diff.seeds import Difference, difference
 from league.lab.diff.strengths import Progress, Strengths, play_runs
+from league.text_table import TextTable
 from league.wording import number_text, p_text
 
 ONE_RUN_EACH = (
@@ -67,22 +68,21 @@ class DiffReport(JsonReport):
             reasons = [reason for reason in (one.left_reason, one.right_reason) if reason]
             why = f"  (auto: {'; '.join(dict.fromkeys(reasons))})" if reasons else ""
             yield f"  {one.key}: {one.left} -> {one.right}{why}"
-        yield f"{'':<18} {'left':>12} {'right':>12} {'difference':>12}  95 % over runs"
-        for quantity in self.quantities:
-            yield _quantity_line(quantity)
+        heads = ("", "left", "right", "difference", "95 % over runs")
+        yield from TextTable(heads, [_quantity_cells(one) for one in self.quantities], left=(0, 4)).lines()
         for row in self.strengths.matches:
             score = row.score
             yield f"  {row.home} scores {score.value:.3f} [{score.low:.3f}, {score.high:.3f}] against {row.away}"
         yield self.verdict
 
 
-def _quantity_line(quantity: Quantity) -> str:
+def _quantity_cells(quantity: Quantity) -> tuple[str, ...]:
     left, right = (sum(values) / len(values) for values in (quantity.left, quantity.right))
     found = quantity.difference
     interval = "" if found.low is None or found.high is None else f"{_interval(found.low, found.high)}"
     p_value = "" if found.p_value is None else f"  {p_text(found.p_value)}"
     name = f"{quantity.name} ({quantity.unit})" if quantity.unit else quantity.name
-    return f"{name:<18} {left:>12.5g} {right:>12.5g} {found.value:>+12.5g}  {interval}{p_value}".rstrip()
+    return name, f"{left:.5g}", f"{right:.5g}", f"{found.value:+.5g}", f"{interval}{p_value}"
 
 
 def compare_runs(

@@ -17,6 +17,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtrit
 
+from league.core.metagame.ratings import INTERVAL_Z
+
 CONFIDENCE = 0.95
 MAX_SPLITS = 20_000
 """Ways to split the runs into two sides up to which all are counted; beyond, so many are drawn with a fixed seed."""
@@ -65,7 +67,7 @@ def difference(left: Sequence[float], right: Sequence[float], *, seed_spread: fl
     if num == 1 and other == 1:
         if seed_spread is None:
             return Difference(value, None, None, None, None, "none")
-        half = 1.959964 * seed_spread * math.sqrt(2.0)
+        half = INTERVAL_Z * seed_spread * math.sqrt(2.0)
         return Difference(value, value - half, value + half, None, None, "given spread")
     if num > 1 and other > 1:
         parts = np.array([one.var(ddof=1) / num, two.var(ddof=1) / other])

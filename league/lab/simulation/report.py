@@ -13,6 +13,7 @@ from league.core.state.scoring import Scoring
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
 from league.store.journal_segments import PLAIN_EVENTS
+from league.text_table import TextTable
 
 JOURNAL_ROW_BYTES = 120
 """Bytes per event beside its body: chain hash, number, time and index."""
@@ -137,14 +138,14 @@ class SimulationReport(JsonReport):
             f"disk: {size(self.snapshot_bytes)} of {self.snapshots_kept:,} snapshots that are kept, "
             f"{size(self.journal_bytes)} of journal, at most {size(self.metrics_bytes)} of metrics",
             f"{self.pairs:,} pairs met; games of a pair: {low:,.0f} (5 %), {middle:,.0f} (median), {high:,.0f} (95 %)",
-            f"{'player':<24} {'trained steps':>15} {'snapshots':>10} {'gate':>7} {'timeout':>8} {'resets':>7} "
-            f"{'copies':>7} {'starved opponents':>17}",
         ]
-        lines += [
-            f"{row.player:<24} {row.trained_steps:>15,} {row.snapshots:>10,} {row.gate:>7,} {row.timeout:>8,} "
-            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.gate_opponents:,}':>17}"
-            for row in self.players
-        ]
+        heads = ("player", "trained steps", "snapshots", "gate", "timeout", "resets", "copies", "starved opponents")
+        rows = []
+        for row in self.players:
+            counts = (row.trained_steps, row.snapshots, row.gate, row.timeout, row.resets, row.transplants)
+            starved = f"{row.starved:,} of {row.gate_opponents:,}"
+            rows.append((row.player, *(f"{number:,}" for number in counts), starved))
+        lines += TextTable(heads, rows).lines()
         lines += [
             f"starved: {player} against {opponent}, {games:.1f} games" for player, opponent, games in self.starved
         ]

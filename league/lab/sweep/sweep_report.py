@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from league.json_report import JsonReport
 from league.lab.sweep.study import TrialRow
+from league.text_table import TextTable
 from league.wording import number_text
 
 
@@ -33,14 +34,12 @@ class SweepReport(JsonReport):
     def text(self) -> str:
         """For people: the best trials first."""
         keys = list(dict.fromkeys(key for row in self.trials for key in row.values))
-        widths = [max(12, len(key)) for key in keys]
-        head = " ".join(f"{key:>{width}}" for key, width in zip(keys, widths, strict=True))
-        lines = [f"{'trial':>5}  {'state':<8}  {self.objective:>10}  {'core-s':>7}  {head}"]
+        rows = []
         for row in sorted(self.trials, key=_best_first):
             shown = "-" if not row.rungs else f"{row.rungs[-1]:.4f}"
-            pairs = zip(keys, widths, strict=True)
-            values = " ".join(f"{_text(row.values.get(key)):>{width}}" for key, width in pairs)
-            lines.append(f"{row.number:>5}  {row.state:<8}  {shown:>10}  {row.core_seconds:>7.1f}  {values}")
+            values = (_text(row.values.get(key)) for key in keys)
+            rows.append((row.number, row.state, shown, f"{row.core_seconds:.1f}", *values))
+        lines = TextTable(("trial", "state", self.objective, "core-s", *keys), rows, left=(1,)).lines()
         if self.importance:
             parts = ", ".join(f"{key} {value:.0%}" for key, value in self.importance.items())
             lines.append(f"what mattered: {parts}")

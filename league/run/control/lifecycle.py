@@ -20,6 +20,7 @@ from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, is_alive, is_of_this_host
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision
+from league.text_table import TextTable
 from league.wording import clock_text, last_line
 
 LOOK_EVERY_S = 0.1
@@ -209,16 +210,18 @@ def rows_text(rows: Sequence[RunRow]) -> str:
     """The rows as a table for people."""
     if not rows:
         return "no run is up; `league ps --all` lists those that have ended"
-    lines = [f"{'run':<40} {'phase':<11} {'pid':>8} {'up for':>8} {'steps':>14} {'steps/s':>9} {'budget':>7} restarts"]
+    heads = ("run", "phase", "pid", "up for", "steps", "steps/s", "budget", "restarts")
+    cells = []
     for row in rows:
         up_for = clock_text(row.uptime_s) if row.live else "-"
         spent = "-" if row.budget_spent is None else f"{row.budget_spent:.0%}"
-        lines.append(
-            f"{_short(row.run):<40} {row.phase:<11} {row.pid or '-':>8} {up_for:>8} {row.env_steps:>14,} "
-            f"{row.steps_per_s:>9,.0f} {spent:>7} {row.restarts if row.supervised or row.restarts else '-':>8}"
-        )
-        if row.message:
-            lines.append(f"    {row.message}")
+        restarts = row.restarts if row.supervised or row.restarts else "-"
+        steps = (f"{row.env_steps:,}", f"{row.steps_per_s:,.0f}")
+        cells.append((_short(row.run), row.phase, row.pid or "-", up_for, *steps, spent, restarts))
+    head, *shown = TextTable(heads, cells, left=(0, 1)).lines()
+    lines = [head]
+    for row, line in zip(rows, shown, strict=True):
+        lines += [line, *([f"    {row.message}"] if row.message else [])]
     return "\n".join(lines)
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.metagame.ratings import INTERVAL_Z
 from league.envs import calls
 from league.envs.adapters.bare import bare_rate
 from league.envs.bots import RandomBot
 from league.envs.facts.clocks import CLOCKS, Clock, Clocks
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from league.envs.registry import make
-from league.judge.matches.match_result import Z_95
 from league.wording import number_text
 
 BATCHES = (1, 4, 16, 64, 256)
@@ -209,7 +209,7 @@ def _summary(seen: _Seen, speeds: tuple[Speed, ...], bare: float | None) -> Meas
         counted = np.array(seen.lengths)
         lengths = (float(counted.min()), float(counted.mean()), float(counted.max()))
         ends = (float(returns.min()), float(returns.max()))
-        margin = Z_95 * returns.std(axis=0) / len(returns) ** 0.5
+        margin = INTERVAL_Z * returns.std(axis=0) / len(returns) ** 0.5
         means = returns.mean(axis=0)
         seats = tuple(
             SeatReturn(name, float(mean), float(mean - around), float(mean + around))

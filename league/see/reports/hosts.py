@@ -10,6 +10,7 @@ from league.core.state.state import LeagueState
 from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder, RunStatus
+from league.text_table import TextTable
 
 LOST = "lost"
 """Of a host that the runtime has parked, as it was lost again and again."""
@@ -44,13 +45,11 @@ class HostsReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: no host, as the run is not live"
-        head = f"{'host':<14} {'kind':<13} {'state':<8} {'pid':>8} {'lease':>9}  for"
         rows = [
-            f"{row.name:<14} {row.kind:<13} {row.state:<8} {row.pid or '-':>8} {row.lease or '-':>9}  "
-            f"{row.player or row.device}".rstrip()
+            (row.name, row.kind, row.state, row.pid or "-", row.lease or "-", row.player or row.device)
             for row in self.rows
         ]
-        return "\n".join([head, *rows])
+        return TextTable(("host", "kind", "state", "pid", "lease", "for"), rows, left=(0, 1, 2, 5)).text()
 
 
 def read_hosts(path: Path) -> HostsReport:

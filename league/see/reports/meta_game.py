@@ -18,6 +18,7 @@ from league.policies.nash_export import league_mixture
 from league.policies.nash_lp import nash
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
+from league.text_table import TextTable
 
 ROUNDING = 1e-9
 """Win rates closer than this are equal: solvers work in floating point."""
@@ -59,17 +60,22 @@ class MetaGameReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: there is nothing to compare yet"
-        head = f"{'policy':<28} {'Nash':>7}  {'v Nash':>7}  {'alpha-rank':>10}  {'mixture':>7}"
         rows = [
-            f"{row.policy:<28} {row.weight:>7.3f}  {row.advantage:>+z7.3f}  {row.alpha_rank:>10.3f}  "
-            f"{row.exported:>7.3f}"
+            (
+                row.policy,
+                f"{row.weight:.3f}",
+                f"{row.advantage:+z.3f}",
+                f"{row.alpha_rank:.3f}",
+                f"{row.exported:.3f}",
+            )
             for row in self.rows
         ]
+        lines = TextTable(("policy", "Nash", "v Nash", "alpha-rank", "mixture"), rows).lines()
         last = (
             "v Nash: win rate over a half against the Nash mixture; mixture: exported weights, which allow for errors"
         )
         cycles = [] if self.cycles is None else [self.cycles.text()]
-        return "\n".join([head, *rows, last, *cycles, f"by {self.counts}"])
+        return "\n".join([*lines, last, *cycles, f"by {self.counts}"])
 
 
 def read_meta_game(path: Path) -> MetaGameReport:

@@ -13,6 +13,7 @@ from league.errors import LeagueError, nearest
 from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
+from league.text_table import TextTable
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,20 @@ class PayoffReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: {'no games yet' if self.is_competitive else 'a game of one team has no opponents'}"
-        lines = [f"{'home':<24} {'away':<24} {'win rate':>8}  {'lower':>5}  {'games':>12}  {'weigh now':>12}  by seat"]
-        lines += [
-            f"{row.home:<24} {row.away:<24} {row.win_rate:>8.3f}  {row.lower:>5.3f}  {row.games:>12,}  "
-            f"{row.effective_games:>12,.0f}  {', '.join(_seat(seat) for seat in row.seats)}"
+        heads = ("home", "away", "win rate", "lower", "games", "weigh now", "by seat")
+        rows = [
+            (
+                row.home,
+                row.away,
+                f"{row.win_rate:.3f}",
+                f"{row.lower:.3f}",
+                f"{row.games:,}",
+                f"{row.effective_games:,.0f}",
+                ", ".join(_seat(seat) for seat in row.seats),
+            )
             for row in self.rows
         ]
-        return "\n".join([*lines, f"by {self.counts}"])
+        return "\n".join([*TextTable(heads, rows, left=(0, 1, 6)).lines(), f"by {self.counts}"])
 
 
 def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:

@@ -13,6 +13,7 @@ from league.json_report import JsonReport
 from league.judge.probes.first_probe import first_probe_text
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
+from league.text_table import TextTable
 from league.wording import counted
 
 SHOWN = 12
@@ -52,7 +53,9 @@ class ProbesReport(JsonReport):
         for one in self.series:
             better = "less is better" if one.scale == "loss" else "more is better"
             lines.append(f"{one.probe}: {one.yardstick} ({one.scale}, {better})")
-            lines += [f"  {_point_text(point)}" for point in one.points[-SHOWN:]]
+            heads = ("snapshot", one.yardstick, "95 % interval", "games", "cost", "")
+            table = TextTable(heads, [_point_cells(point) for point in one.points[-SHOWN:]], left=(0, 2, 5))
+            lines += [f"  {line}" for line in table.lines()]
         lines += [f"open: {self.open}"] if self.open else []
         lines += [f"{probe} does not fit: {reason}" for probe, reason in self.unfit.items()]
         lines += [f"{probe} failed: {reason}" for probe, reason in self.problems.items() if probe not in self.unfit]
@@ -65,11 +68,10 @@ def _so_far(state: LeagueState) -> str:
     return f", {used:.1f} core-seconds so far" if used else ""
 
 
-def _point_text(point: Point) -> str:
+def _point_cells(point: Point) -> tuple[str, ...]:
     interval = f"[{point.low:.3f}, {point.high:.3f}]" if point.games else "exact"
     games = counted(point.games, "game") if point.games else ""
-    note = f"  {point.note}" if point.note else ""
-    return f"{point.snapshot:<20} {point.value:>8.3f}  {interval:<16} {games:>12}  {point.core_seconds:.2f} s{note}"
+    return point.snapshot, f"{point.value:.3f}", interval, games, f"{point.core_seconds:.2f} s", point.note
 
 
 def read_probes(path: Path) -> ProbesReport:

@@ -11,6 +11,7 @@ from league.envs.placements import has_placements
 from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
+from league.text_table import TextTable
 
 ONE_TEAM = "a game of one team has no ratings; its mean return says how strong it is"
 BY_PLACEMENTS = "Pairs of teams are rated here; `--model openskill` rates by the placements of all teams."
@@ -38,15 +39,15 @@ class RatingsReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: {'nothing is rated yet' if self.is_competitive else ONE_TEAM}"
-        head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
         rows = [
-            f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
+            (row.policy, f"{row.elo:+z.0f}", f"[{row.low:+z.0f}, {row.high:+z.0f}]", f"{row.games:,}")
             for row in self.rows
         ]
+        lines = TextTable(("policy", "Elo", "95 % interval", "games"), rows).lines()
         notes = [f"by {self.counts}", *([BY_PLACEMENTS] if self.ordered else [])]
         if self.cycles is not None and self.cycles.misleads:
             notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
-        return "\n".join([head, *rows, *notes])
+        return "\n".join([*lines, *notes])
 
 
 def read_ratings(path: Path) -> RatingsReport:

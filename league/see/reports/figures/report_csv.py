@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from league.see.reports.figures.report import Report, RunFigures
+from league.text_table import TextTable
 
 Cell = str | int | float | None
 Rows = Iterator[tuple[Cell, ...]]
@@ -21,26 +20,13 @@ def report_files(report: Report) -> dict[str, str]:
     for name, (heads, make) in _TABLES.items():
         rows = [(run.name, *row) for run in report.runs for row in make(run)]
         if rows:
-            files[f"{name}.csv"] = _text(("run", *heads), rows)
+            files[f"{name}.csv"] = TextTable(("run", *heads), rows).csv()
     return files
 
 
 def report_long(report: Report) -> str:
     """All figures that have numbers in one table."""
-    return _text(LONG, (row for run in report.runs for row in _long(run)))
-
-
-def _text(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows([["" if cell is None else _safe(cell) for cell in row] for row in rows])
-    return text.getvalue()
-
-
-def _safe(cell: Cell) -> Cell:
-    """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell
+    return TextTable(LONG, [row for run in report.runs for row in _long(run)]).csv()
 
 
 def _ratings(run: RunFigures) -> Rows:

@@ -1,0 +1,49 @@
+"""A table of heads and rows as text in columns and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Heads [C] above rows of C cells.
+
+    Fields:
+      left: columns whose text begins at the left; numbers end at the right.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    left: Sequence[int] = (0,)
+
+    def lines(self) -> list[str]:
+        """The heads and the rows, each as one line; a column is as wide as its longest cell."""
+        table = [["" if cell is None else str(cell) for cell in row] for row in (self.heads, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return [
+            "  ".join(
+                f"{cell:{'<' if column in self.left else '>'}{width}}"
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self.lines())
+
+    def csv(self) -> str:
+        """Comma-separated values; a text that a spreadsheet would take for a formula gets an apostrophe before it."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.heads)
+        writer.writerows([_inert(cell) for cell in row] for row in self.rows)
+        return text.getvalue()
+
+
+def _inert(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@") else cell

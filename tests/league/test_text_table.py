@@ -1,0 +1,17 @@
+"""A table for people and for spreadsheets: columns as wide as their longest cell, and no cell that is a formula."""
+
+from league.text_table import TextTable
+
+TABLE = TextTable(("player", "games", "note"), [("main-0", 12, ""), ("a", "1,200", None), ("=x", -1.5, "so")], (0, 2))
+
+
+def test_a_column_is_as_wide_as_its_longest_cell_and_numbers_end_at_the_right() -> None:
+    assert TABLE.text() == "player  games  note\nmain-0     12\na       1,200\n=x       -1.5  so"
+
+
+def test_in_csv_a_text_that_is_a_formula_is_inert_and_a_number_is_not_touched() -> None:
+    assert TABLE.csv() == 'player,games,note\nmain-0,12,\na,"1,200",\n\'=x,-1.5,so\n'
+
+
+def test_a_table_without_rows_is_its_heads() -> None:
+    assert TextTable(("a", "b"), []).text() == "a  b"
