@@ -7,9 +7,9 @@ from pathlib import Path
 from benchmarks.durability.struck import add_books, run_words
 from benchmarks.report import Report
 from league.operate.chaos.chaos import Chaos, run_chaos
-from league.operate.chaos.plan import KILL, Plan
+from league.operate.chaos.plan import KILL, StrikePlan
 from league.operate.chaos.prepare import prepare
-from league.operate.chaos.verdict import Verdict
+from league.operate.chaos.verdict import ChaosVerdict
 
 KILLS = 200
 REQUIRED_S = {"kill actor": 3.0, "kill learner": 15.0}
@@ -21,11 +21,11 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     number = max(round(KILLS * scale), 1)
     prepared = prepare(Path(run_words(folder)[1]), folder / "run", overrides=[], trust=False)
     chaos = Chaos(prepared.run, first=prepared.first, folder=folder)
-    plan = Plan(seed, kinds=(KILL,), targets=prepared.targets)
+    plan = StrikePlan(seed, kinds=(KILL,), targets=prepared.targets)
     add_rows(report, run_chaos(chaos, plan, seed=seed, strikes=number, say=print), number=number)
 
 
-def add_rows(report: Report, verdict: Verdict, *, number: int) -> None:
+def add_rows(report: Report, verdict: ChaosVerdict, *, number: int) -> None:
     """The rows of a verdict."""
     report.add("SIGKILLs over daemon, actors, learners, Ray's head", sum(verdict.strikes.values()), "", at_least=number)
     report.add("finished leases seen by an outside reader", verdict.leases_seen, "leases", at_least=1)

@@ -49,7 +49,7 @@ def chaos(
     import tempfile
 
     from league.operate.chaos.chaos import Chaos, run_chaos
-    from league.operate.chaos.plan import FAULTS, Plan
+    from league.operate.chaos.plan import FAULTS, StrikePlan
     from league.operate.chaos.prepare import prepare
 
     known = tuple(dict.fromkeys(kind for kind, _, _ in FAULTS))
@@ -60,7 +60,7 @@ def chaos(
     number = secrets.randbelow(2**31) if seed is None else seed
     folder = Path(tempfile.mkdtemp(prefix="league-chaos-"))
     prepared = prepare(target, run_dir or folder / "run", overrides=overrides or [], trust=trust)
-    plan = Plan(number, kinds=chosen, targets=prepared.targets)
+    plan = StrikePlan(number, kinds=chosen, targets=prepared.targets)
 
     def say(sentence: str) -> None:
         print(sentence, file=sys.stderr, flush=True)

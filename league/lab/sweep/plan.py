@@ -12,7 +12,7 @@ ObjectiveKind = Literal["yardsticks", "exploiter", "exact"]
 MIN_CORE_SECONDS = 1.0
 
 
-class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweepObjective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The measure of a trial; more is better.
 
     Fields:
@@ -42,7 +42,7 @@ class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     space: str
     core_seconds: float
     overrides: tuple[str, ...] = ()
-    objective: Objective = Objective()
+    objective: SweepObjective = SweepObjective()
     rungs: int = 1
     reduction: int = 3
     seed: int = 0

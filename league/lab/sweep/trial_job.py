@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from league.lab.sweep.plan import Objective
+from league.lab.sweep.plan import SweepObjective
 
 
 class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overrides: tuple[str, ...]
     core_seconds: float
     until: float
-    objective: Objective
+    objective: SweepObjective
     seed: int
     result: str
 

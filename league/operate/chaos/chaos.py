@@ -32,10 +32,10 @@ from league.operate.chaos.plan import (
     LEARNER,
     SLOW,
     STOP,
-    Plan,
     Strike,
+    StrikePlan,
 )
-from league.operate.chaos.verdict import Findings, Verdict, verdict_of
+from league.operate.chaos.verdict import ChaosVerdict, Findings, verdict_of
 from league.processes.reaper import descendants
 from league.store.run_folder import RunFolder
 
@@ -273,13 +273,13 @@ class Chaos:
 
 def run_chaos(
     chaos: Chaos,
-    plan: Plan,
+    plan: StrikePlan,
     *,
     seed: int,
     for_s: float | None = None,
     strikes: int | None = None,
     say: Callable[[str], object] = lambda sentence: None,
-) -> Verdict:
+) -> ChaosVerdict:
     """Start, strike until the time or the number is reached, stop, and look.
 
     Args:

@@ -64,7 +64,7 @@ class Strike:
         return f"{self.kind} {self.target}"
 
 
-class Plan:
+class StrikePlan:
     """Draws strike after strike; the same seed draws the same ones.
 
     Args:

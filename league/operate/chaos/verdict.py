@@ -53,7 +53,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Verdict(JsonReport):
+class ChaosVerdict(JsonReport):
     """The outcome of a chaos run.
 
     Fields:
@@ -129,9 +129,9 @@ class Verdict(JsonReport):
 
 def verdict_of(
     findings: Findings, found: Audit, problems: list[str], *, run: str, seed: int, seconds: float, failure: str = ""
-) -> Verdict:
+) -> ChaosVerdict:
     """The verdict on what was seen and what the books say in the end."""
-    return Verdict(
+    return ChaosVerdict(
         run=run,
         seed=seed,
         seconds=round(seconds, 1),

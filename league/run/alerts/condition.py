@@ -49,7 +49,7 @@ class Condition(Protocol):
 
 
 ALERT_CONDITIONS: Mapping[str, str] = {
-    "host_lost": "league.run.alerts.conditions:HostLost",
+    "host_lost": "league.run.alerts.conditions:LostHosts",
     "not_learning": "league.run.alerts.conditions:NotLearning",
     "gate_silent": "league.run.alerts.conditions:GateSilent",
     "disk_low": "league.run.alerts.conditions:DiskLow",

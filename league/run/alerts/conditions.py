@@ -26,7 +26,7 @@ class HostLostOptions:
     after_s: float = 30.0
 
 
-class HostLost:
+class LostHosts:
     """A host that was lost and has not come back, or is parked since it is lost again and again."""
 
     def __init__(self, options: HostLostOptions) -> None:

@@ -15,7 +15,7 @@ class LearnerHosts(Protocol):
     def remove_learner_host(self, name: str) -> tuple[str, ...]: ...
 
 
-class RestartStates(Protocol):
+class SavesRestartStates(Protocol):
     """The part of `league.run.checkpointing.RestartStates` that saves every player."""
 
     @property
@@ -41,7 +41,7 @@ class LearnerDrain:
     def __init__(
         self,
         runtime: LearnerHosts,
-        restart_states: RestartStates,
+        restart_states: SavesRestartStates,
         *,
         number: int,
         install: Callable[[str], object],

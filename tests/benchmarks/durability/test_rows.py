@@ -18,11 +18,11 @@ from benchmarks.report import Report
 from league.config.loading import parse_config
 from league.operate.chaos.plan import ACTOR, DAEMON, HEAD, LEARNER
 from league.operate.chaos.prepare import targets_of
-from league.operate.chaos.verdict import Recovery, Verdict
+from league.operate.chaos.verdict import ChaosVerdict, Recovery
 from league.run.operations.catalogue import OPERATIONS, complete
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
-SOUND = Verdict(
+SOUND = ChaosVerdict(
     run="r",
     seed=1,
     seconds=1.0,

@@ -21,7 +21,7 @@ POINTS = 400
 
 
 @dataclass(frozen=True)
-class Series:
+class MetricSeries:
     """One metric over time. steps: env steps of the league; values: of the metric there."""
 
     steps: Sequence[int]
@@ -85,15 +85,15 @@ class MetricHistory:
         with self._lock:
             return sorted(self._columns)
 
-    def series(self, name: str, *, points: int = POINTS) -> Series:
+    def series(self, name: str, *, points: int = POINTS) -> MetricSeries:
         """A metric over time, at most so many points: the newest, and before it evenly chosen ones."""
         with self._lock:
             column = self._columns.get(name)
             if column is None:
-                return Series((), ())
+                return MetricSeries((), ())
             size = len(column.steps)
             chosen = range(size) if size <= points else [(i * (size - 1)) // (points - 1) for i in range(points)]
-            return Series([column.steps[i] for i in chosen], [column.values[i] for i in chosen])
+            return MetricSeries([column.steps[i] for i in chosen], [column.values[i] for i in chosen])
 
     def _take(self, line: bytes) -> None:
         row = decode_row(line)

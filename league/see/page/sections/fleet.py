@@ -10,7 +10,7 @@ from league.core.state.events import DirectiveDropped, LeaseExpired, SnapshotQua
 from league.run.control.log_files import last_lines, log_names, log_path
 from league.run.monitor import names
 from league.see.page.runs.journal_fold import NotableEvent
-from league.see.page.runs.metric_history import Series
+from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.hosts import HostRow, host_rows
 
@@ -38,7 +38,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     title: str
     meaning: str
-    series: Series
+    series: MetricSeries
 
 
 class LeaseRow(msgspec.Struct, frozen=True):

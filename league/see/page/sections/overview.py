@@ -9,7 +9,7 @@ import msgspec
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
 from league.see.page.runs.expected_probe import expected_probe
-from league.see.page.runs.metric_history import Series
+from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
 from league.store.run_folder import AlertStatus
@@ -63,8 +63,8 @@ class Overview(msgspec.Struct, frozen=True):
     trained_s: float | None
     steps_per_s: float
     best: RatingRow | None
-    best_rating: Series
-    speed: Series
+    best_rating: MetricSeries
+    speed: MetricSeries
     checks: tuple[Check, ...]
     yardsticks: Yardsticks
     expected: str

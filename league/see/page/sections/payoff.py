@@ -29,7 +29,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     away: str = ""
 
 
-class Payoff(msgspec.Struct, frozen=True):
+class PayoffView(msgspec.Struct, frozen=True):
     """The payoff.
 
     Fields:
@@ -46,7 +46,7 @@ class Payoff(msgspec.Struct, frozen=True):
     rated: bool
 
 
-def read(run: OpenedRun, query: Query) -> Payoff:
+def read(run: OpenedRun, query: Query) -> PayoffView:
     """The payoff of a run."""
     state, ratings = run.state, run.ratings.value
     seat = None if query.seat == ALL_SEATS else query.seat
@@ -60,4 +60,4 @@ def read(run: OpenedRun, query: Query) -> Payoff:
             *payoff_rows(state, (query.home,), away=query.away),
             *payoff_rows(state, (query.away,), away=query.home),
         )
-    return Payoff(matrix, WHO, query.home, query.away, pair, ratings is not None)
+    return PayoffView(matrix, WHO, query.home, query.away, pair, ratings is not None)

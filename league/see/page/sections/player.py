@@ -28,7 +28,7 @@ from league.run.monitor.names import Metric
 from league.run.monitor.run_view import gate_view
 from league.run.monitor.view import GateView
 from league.see.page.runs.journal_fold import NotableEvent
-from league.see.page.runs.metric_history import Series
+from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
 from league.wording import number_text
 
@@ -62,7 +62,7 @@ class Line(msgspec.Struct, frozen=True):
 
     label: str
     meaning: str
-    series: Series
+    series: MetricSeries
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -107,7 +107,7 @@ class Change(msgspec.Struct, frozen=True):
     text: str
 
 
-class PlayerView(msgspec.Struct, frozen=True):
+class PlayerSection(msgspec.Struct, frozen=True):
     """One player.
 
     Fields:
@@ -138,7 +138,7 @@ class PlayerView(msgspec.Struct, frozen=True):
     is_whole: bool
 
 
-def read(run: OpenedRun, query: Query) -> PlayerView:
+def read(run: OpenedRun, query: Query) -> PlayerSection:
     """A player of a run.
 
     Raises:
@@ -151,7 +151,7 @@ def read(run: OpenedRun, query: Query) -> PlayerView:
         raise LeagueError(f"the league has no player {name!r}{nearest(name, state.players)}")
     opponents = _opponents(state, player)
     own = [event for event in run.notable if _is_of(event, name)]
-    return PlayerView(
+    return PlayerSection(
         player=name,
         role=player.role,
         players=tuple(state.players),

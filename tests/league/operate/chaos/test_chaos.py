@@ -20,7 +20,7 @@ from league.operate.chaos.audit import Audit
 from league.operate.chaos.faults import damage_copy, fill_for, slow_for, stop_for
 from league.operate.chaos.follower import Noted
 from league.operate.chaos.leftovers import Remains
-from league.operate.chaos.plan import FAULTS, ONE_PROCESS, Plan, Strike
+from league.operate.chaos.plan import FAULTS, ONE_PROCESS, Strike, StrikePlan
 from league.operate.chaos.verdict import Findings, recovery_of, verdict_of
 from league.store.run_folder import WorkerStatus
 from tests.league.tiny_runs import start
@@ -67,15 +67,15 @@ def show(watching: chaos.Chaos, *batches: list[Noted]) -> None:
 
 
 def test_a_seed_draws_the_same_plan_and_every_fault_comes() -> None:
-    one, two = (Plan(7, kinds=KINDS, targets=ALL) for _ in range(2))
+    one, two = (StrikePlan(7, kinds=KINDS, targets=ALL) for _ in range(2))
     drawn = [one.draw() for _ in range(400)]
     assert drawn == [two.draw() for _ in range(400)]
     assert {(strike.kind, strike.target) for strike in drawn} == {(kind, target) for kind, target, _ in FAULTS}
     assert all(strike.name == "kill daemon" for strike in drawn if strike.hurry_s)
-    alone = Plan(7, kinds=KINDS, targets=ONE_PROCESS)
+    alone = StrikePlan(7, kinds=KINDS, targets=ONE_PROCESS)
     assert {alone.draw().target for _ in range(100)} == set(ONE_PROCESS)
     with pytest.raises(ValueError, match="no fault of slow"):
-        Plan(7, kinds=("slow",), targets=ONE_PROCESS)
+        StrikePlan(7, kinds=("slow",), targets=ONE_PROCESS)
 
 
 def test_a_lease_granted_before_the_strike_is_no_recovery_nor_is_a_rating_match(watching: chaos.Chaos) -> None:
@@ -108,7 +108,7 @@ def test_strikes_that_found_no_target_do_not_count(
     monkeypatch.setattr(chaos, "verdict_of", lambda findings, found, problems, **ways: ways["failure"])
     monkeypatch.setattr(chaos, "audit_run", lambda run, finished: SOUND)
     monkeypatch.setattr(chaos, "verify", lambda run: ())
-    failure = chaos.run_chaos(watching, Plan(7, kinds=KINDS, targets=ALL), seed=7, strikes=3)
+    failure = chaos.run_chaos(watching, StrikePlan(7, kinds=KINDS, targets=ALL), seed=7, strikes=3)
     assert len(struck) == drawn
     assert bool(failure) == (not any(there))
 
