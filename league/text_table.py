@@ -14,15 +14,19 @@ class TextTable:
 
     Fields:
       left: columns whose text begins at the left; numbers end at the right.
+      forms: how numbers of the columns are written for people, as ".3f"; as they are where there is none.
     """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
     left: Sequence[int] = (0,)
+    forms: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         """The heads and the rows, each as one line; a column is as wide as its longest cell."""
-        table = [["" if cell is None else str(cell) for cell in row] for row in (self.heads, *self.rows)]
+        forms = [*self.forms, *[""] * (len(self.heads) - len(self.forms))]
+        shown = [[_shown(cell, form) for cell, form in zip(row, forms, strict=True)] for row in self.rows]
+        table = [list(self.heads), *shown]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [
             "  ".join(
@@ -43,6 +47,10 @@ class TextTable:
         writer.writerow(self.heads)
         writer.writerows([_inert(cell) for cell in row] for row in self.rows)
         return text.getvalue()
+
+
+def _shown(cell: object, form: str) -> str:
+    return "" if cell is None else f"{cell:{form}}" if form and not isinstance(cell, str) else str(cell)
 
 
 def _inert(cell: object) -> object:

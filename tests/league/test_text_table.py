@@ -15,3 +15,9 @@ def test_in_csv_a_text_that_is_a_formula_is_inert_and_a_number_is_not_touched() 
 
 def test_a_table_without_rows_is_its_heads() -> None:
     assert TextTable(("a", "b"), []).text() == "a  b"
+
+
+def test_numbers_are_written_by_the_form_of_their_column_for_people_alone() -> None:
+    table = TextTable(("a", "b", "c"), [("x", 0.25, 1234), ("y", "-", None)], forms=("", "+.1f", ","))
+    assert table.lines() == ["a     b      c", "x  +0.2  1,234", "y     -"]
+    assert table.csv() == "a,b,c\nx,0.25,1234\ny,'-,\n"

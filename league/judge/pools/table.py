@@ -81,9 +81,9 @@ class PoolTable:
         for row in self.rows:
             interval = ANCHOR if row.status == ANCHOR else f"{row.low:,.0f} to {row.high:,.0f}"
             note = f"set aside: {row.note}" if row.status == SET_ASIDE else ""
-            rows.append((row.rank, row.name, f"{row.elo:,.0f}", interval, f"{row.games:,}", note))
+            rows.append((row.rank, row.name, row.elo, interval, row.games, note))
         heads = ("", "policy", "Elo", "95 % interval", "games", "")
-        return "\n".join([head, *TextTable(heads, rows, left=(1, 5)).lines()])
+        return "\n".join([head, *TextTable(heads, rows, (1, 5), ("", "", ",.0f", "", ",")).lines()])
 
 
 def pool_table(state: PoolState) -> PoolTable:

@@ -59,11 +59,9 @@ class SkillsReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: nothing is rated yet"
-        rows = [
-            (row.policy, f"{row.mu:z.2f}", f"{row.sigma:.2f}", f"{row.ordinal:z.2f}", f"{row.games:,}")
-            for row in self.rows
-        ]
-        lines = TextTable(("policy", "mu", "sigma", "ordinal", "games"), rows).lines()
+        rows = [(row.policy, row.mu, row.sigma, row.ordinal, row.games) for row in self.rows]
+        forms = ("", "z.2f", ".2f", "z.2f", ",")
+        lines = TextTable(("policy", "mu", "sigma", "ordinal", "games"), rows, forms=forms).lines()
         return "\n".join([*lines, "by placements (openskill, Plackett-Luce); ordinal is mu - 3 sigma"])
 
 

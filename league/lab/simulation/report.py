@@ -143,9 +143,8 @@ class SimulationReport(JsonReport):
         rows = []
         for row in self.players:
             counts = (row.trained_steps, row.snapshots, row.gate, row.timeout, row.resets, row.transplants)
-            starved = f"{row.starved:,} of {row.gate_opponents:,}"
-            rows.append((row.player, *(f"{number:,}" for number in counts), starved))
-        lines += TextTable(heads, rows).lines()
+            rows.append((row.player, *counts, f"{row.starved:,} of {row.gate_opponents:,}"))
+        lines += TextTable(heads, rows, forms=("", *[","] * 6)).lines()
         lines += [
             f"starved: {player} against {opponent}, {games:.1f} games" for player, opponent, games in self.starved
         ]

@@ -38,8 +38,8 @@ class SweepReport(JsonReport):
         for row in sorted(self.trials, key=_best_first):
             shown = "-" if not row.rungs else f"{row.rungs[-1]:.4f}"
             values = (_text(row.values.get(key)) for key in keys)
-            rows.append((row.number, row.state, shown, f"{row.core_seconds:.1f}", *values))
-        lines = TextTable(("trial", "state", self.objective, "core-s", *keys), rows, left=(1,)).lines()
+            rows.append((row.number, row.state, shown, row.core_seconds, *values))
+        lines = TextTable(("trial", "state", self.objective, "core-s", *keys), rows, (1,), ("", "", "", ".1f")).lines()
         if self.importance:
             parts = ", ".join(f"{key} {value:.0%}" for key, value in self.importance.items())
             lines.append(f"what mattered: {parts}")

@@ -216,9 +216,9 @@ def rows_text(rows: Sequence[RunRow]) -> str:
         up_for = clock_text(row.uptime_s) if row.live else "-"
         spent = "-" if row.budget_spent is None else f"{row.budget_spent:.0%}"
         restarts = row.restarts if row.supervised or row.restarts else "-"
-        steps = (f"{row.env_steps:,}", f"{row.steps_per_s:,.0f}")
-        cells.append((_short(row.run), row.phase, row.pid or "-", up_for, *steps, spent, restarts))
-    head, *shown = TextTable(heads, cells, left=(0, 1)).lines()
+        speed = (row.env_steps, row.steps_per_s)
+        cells.append((_short(row.run), row.phase, row.pid or "-", up_for, *speed, spent, restarts))
+    head, *shown = TextTable(heads, cells, (0, 1), ("", "", "", "", ",", ",.0f")).lines()
     lines = [head]
     for row, line in zip(rows, shown, strict=True):
         lines += [line, *([f"    {row.message}"] if row.message else [])]

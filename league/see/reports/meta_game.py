@@ -60,17 +60,9 @@ class MetaGameReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: there is nothing to compare yet"
-        rows = [
-            (
-                row.policy,
-                f"{row.weight:.3f}",
-                f"{row.advantage:+z.3f}",
-                f"{row.alpha_rank:.3f}",
-                f"{row.exported:.3f}",
-            )
-            for row in self.rows
-        ]
-        lines = TextTable(("policy", "Nash", "v Nash", "alpha-rank", "mixture"), rows).lines()
+        heads, forms = ("policy", "Nash", "v Nash", "alpha-rank", "mixture"), ("", ".3f", "+z.3f", ".3f", ".3f")
+        rows = [(row.policy, row.weight, row.advantage, row.alpha_rank, row.exported) for row in self.rows]
+        lines = TextTable(heads, rows, forms=forms).lines()
         last = (
             "v Nash: win rate over a half against the Nash mixture; mixture: exported weights, which allow for errors"
         )

@@ -68,19 +68,12 @@ class PayoffReport(JsonReport):
         if not self.rows:
             return f"{self.run}: {'no games yet' if self.is_competitive else 'a game of one team has no opponents'}"
         heads = ("home", "away", "win rate", "lower", "games", "weigh now", "by seat")
-        rows = [
-            (
-                row.home,
-                row.away,
-                f"{row.win_rate:.3f}",
-                f"{row.lower:.3f}",
-                f"{row.games:,}",
-                f"{row.effective_games:,.0f}",
-                ", ".join(_seat(seat) for seat in row.seats),
-            )
-            for row in self.rows
-        ]
-        return "\n".join([*TextTable(heads, rows, left=(0, 1, 6)).lines(), f"by {self.counts}"])
+        forms = ("", "", ".3f", ".3f", ",", ",.0f")
+        rows = []
+        for row in self.rows:
+            seats = ", ".join(_seat(seat) for seat in row.seats)
+            rows.append((row.home, row.away, row.win_rate, row.lower, row.games, row.effective_games, seats))
+        return "\n".join([*TextTable(heads, rows, (0, 1, 6), forms).lines(), f"by {self.counts}"])
 
 
 def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:

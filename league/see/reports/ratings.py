@@ -39,11 +39,8 @@ class RatingsReport(JsonReport):
         """For people."""
         if not self.rows:
             return f"{self.run}: {'nothing is rated yet' if self.is_competitive else ONE_TEAM}"
-        rows = [
-            (row.policy, f"{row.elo:+z.0f}", f"[{row.low:+z.0f}, {row.high:+z.0f}]", f"{row.games:,}")
-            for row in self.rows
-        ]
-        lines = TextTable(("policy", "Elo", "95 % interval", "games"), rows).lines()
+        rows = [(row.policy, row.elo, f"[{row.low:+z.0f}, {row.high:+z.0f}]", row.games) for row in self.rows]
+        lines = TextTable(("policy", "Elo", "95 % interval", "games"), rows, forms=("", "+z.0f", "", ",")).lines()
         notes = [f"by {self.counts}", *([BY_PLACEMENTS] if self.ordered else [])]
         if self.cycles is not None and self.cycles.misleads:
             notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
