@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from benchmarks.durability.simulated.fake_hosts import FakeHosts
+from benchmarks.durability.simulated.fake_hosts import FakeHosts, zero_weights
 from benchmarks.report import Report as Rows
-from league.agents.nets.network import build_network
-from league.agents.weights import Weights, layout_of
+from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague
@@ -179,9 +178,7 @@ def carry(folder: Path, *, hosts: int, lease_s: float, seconds: float, seed: int
     spec = spec_of(config.env)
     league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league))
     league.commit()
-    layout = layout_of(build_network(spec, config.network, seed=0))
-    weights = Weights(np.zeros(layout.size, np.float32), layout, 0)
-    runtime = ManyHosts(hosts, lease_s, random.Random(seed), weights, tuple(league.state.players))
+    runtime = ManyHosts(hosts, lease_s, random.Random(seed), zero_weights(config), tuple(league.state.players))
     begin = time.monotonic() + WARM_UP_SHARE * seconds
     profile, marks = cProfile.Profile(), list[Mark]()
 

@@ -16,17 +16,15 @@ import tracemalloc
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import yaml
 
 from benchmarks.durability.daemon_loop import SETTINGS, STEPS_PER_LEASE, ManyHosts
+from benchmarks.durability.simulated.fake_hosts import zero_weights
 from benchmarks.report import Report as Rows
-from league.agents.nets.network import build_network
-from league.agents.weights import Weights, layout_of
+from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
-from league.envs.registry import spec_of
 from league.hosts.protocol import HostSetup, Report
 from league.run import launch, session
 from league.run.budget import Limits
@@ -97,9 +95,7 @@ def held_bytes(folder: Path, marks: tuple[int, int], *, grows: bool, seed: int) 
     made: list[MarkedHosts] = []
 
     def make(config: RunConfig, setup: HostSetup, state: LeagueState) -> MarkedHosts:
-        spec = spec_of(config.env)
-        layout = layout_of(build_network(spec, config.network, seed=0))
-        weights = Weights(np.zeros(layout.size, np.float32), layout, 0)
+        weights = zero_weights(config)
         made.append(MarkedHosts(random.Random(seed), weights, state=state, marks=marks, grows=grows))
         return made[0]
 

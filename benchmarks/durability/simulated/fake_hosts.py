@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.nets.network import build_network
 from league.agents.restart_state import Counters, counters_in, restart_state
-from league.agents.weights import Weights
+from league.agents.weights import Weights, layout_of
+from league.config.run_config import RunConfig
 from league.core.state.commands import FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
+from league.envs.registry import spec_of
 from league.hosts.protocol import (
     CheckpointTaken,
     InstallPlayer,
@@ -157,6 +160,12 @@ class FakeHosts:
         return restart_state(
             {MARKER: np.array([learner.marker])}, Counters(learner.version, learner.trained_steps), name
         )
+
+
+def zero_weights(config: RunConfig) -> Weights:
+    """Weights of a configuration's network that are all 0."""
+    layout = layout_of(build_network(spec_of(config.env), config.network, seed=0))
+    return Weights(np.zeros(layout.size, np.float32), layout, 0)
 
 
 def outcomes_of(lease: Lease, *, games: int = 2) -> tuple[AssignmentOutcome, ...]:

@@ -14,14 +14,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import yaml
 
+from benchmarks.durability.simulated.fake_hosts import zero_weights
 from benchmarks.durability.simulated.hosts import Chances, SimulatedRuntime, VirtualClock
 from benchmarks.durability.simulated.kept_answers import kept_answers, one_of_equals
 from benchmarks.durability.simulated.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
-from league.agents.nets.network import build_network
-from league.agents.weights import Weights, layout_of
+from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague
@@ -96,9 +95,7 @@ def run_schedule(schedule: Schedule, folder: Path) -> Ran:
 @functools.cache
 def _template(league: str) -> tuple[RunConfig, str, Weights]:
     config = _parsed(yaml.safe_dump({**SHARED, "league": LEAGUES[league]}))
-    network = build_network(spec_of(config.env), config.network, seed=0)
-    layout = layout_of(network)
-    return config, dump_config(config), Weights(np.zeros(layout.size, np.float32), layout, 0)
+    return config, dump_config(config), zero_weights(config)
 
 
 @functools.lru_cache(maxsize=1_000)
