@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from league.envs.closing import closed_on_error
 from league.envs.guard.foreign_code import foreign_code
 from league.envs.guard.stand_ins import EndOfProcess
-from league.envs.plugins import MissingModuleError, PluginError, absolute, install_extra, load, name_given
+from league.envs.own_code.places import absolute
+from league.envs.plugins import MissingModuleError, PluginError, install_extra, load, name_given
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.seat_plan import SeatPlan
 

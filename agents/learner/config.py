@@ -174,14 +174,14 @@ class LearnerConfig:
       learning_rate_end: the step size at the end of the budget.
       entropy_cost: weight of the entropy per unit of advantage at the start; it falls linearly over the budget. Far
         above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
-      entropy_cost_end: that weight at the end of the budget.
+      entropy_cost_end: weight of the entropy at the end of the budget.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`.
       value_rate: weight of a batch in those running moments; the first batches count for more.
       teacher_cost: weight of KL(teacher || policy) at the start; it falls linearly over the budget. The teacher is an
         imported policy with the same network, which never changes. Its memory is empty at the start of every unroll,
         since the recorded state is the policy's own. 0 for none.
-      teacher_cost_end: that weight at the end of the budget.
+      teacher_cost_end: weight of the teacher at the end of the budget.
       gamma: discount of one own decision.
       bootstrap_time_limits: whether an episode that a time limit cuts off counts as unfinished, so that values after
         the limit are expected too. False where the limit is part of the game: nothing is won after it.
