@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.objective import LossWeights
@@ -29,11 +30,14 @@ from league.agents.restart_state import (
     weights_alone,
     with_teacher,
 )
-from league.agents.unroll.unroll import Unrolls
+from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
 from league.agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""
+
+MAX_COUNTED_AGE = 1023
+"""Age in versions from which decisions on a device count as equally old; they are a few updates old."""
 
 MAX_RESTARTS_IN_A_ROW = 3
 """Lost workers in a row after which the learner gives up: a permanent cause will not go away by itself."""
@@ -81,28 +85,34 @@ class UpdateReport:
 class _Intake:
     """Passes blocks on and records the age of their decisions and the time spent waiting for them."""
 
-    def __init__(self, blocks: Iterable[Unrolls], *, version: int, clock: Callable[[], float]) -> None:
+    def __init__(self, blocks: Iterable[AnyUnrolls], *, version: int, clock: Callable[[], float]) -> None:
         self._blocks = iter(blocks)
         self._version = version
         self._clock = clock
         self._ages: list[NDArray[np.int32]] = []
+        self._counted: list[Tensor] = []  # on a device: decisions of each age, read when the update has ended
         self.waited_s = 0.0
 
-    def __iter__(self) -> Iterator[Unrolls]:
+    def __iter__(self) -> Iterator[AnyUnrolls]:
         while True:
             start = self._clock()
             block = next(self._blocks, None)
             self.waited_s += self._clock() - start
             if block is None:
                 return
-            # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
-            ages = self._version - block.versions[block.valid]
-            self._ages.append(np.maximum(ages, 0, out=ages))
+            if isinstance(block, DeviceUnrolls):
+                self._counted.append(block.decisions_by_age(self._version, limit=MAX_COUNTED_AGE))
+            else:
+                # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
+                ages = self._version - block.versions[block.valid]
+                self._ages.append(np.maximum(ages, 0, out=ages))
             yield block
 
     def ages(self) -> NDArray[np.int32]:
         """int32 [decisions], in updates, sorted."""
-        ages = np.concatenate(self._ages) if self._ages else np.zeros(0, np.int32)
+        every = np.arange(MAX_COUNTED_AGE + 1, dtype=np.int32)
+        parts = [*self._ages, *(np.repeat(every, counts.cpu().numpy()) for counts in self._counted)]
+        ages = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         ages.sort()
         return ages
 
@@ -141,7 +151,7 @@ class Learner:
         self._restarts_in_a_row = 0
         self._keep_good()
 
-    def update(self, unrolls: Unrolls, *, budget_fraction: float) -> UpdateReport:
+    def update(self, unrolls: AnyUnrolls, *, budget_fraction: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
 
         Args:
@@ -155,7 +165,7 @@ class Learner:
 
     def update_stream(
         self,
-        blocks: Iterable[Unrolls],
+        blocks: Iterable[AnyUnrolls],
         *,
         budget_fraction: float,
         threads: int = 1,
@@ -236,7 +246,7 @@ class Learner:
 
     def _update(
         self,
-        blocks: Iterable[Unrolls],
+        blocks: Iterable[AnyUnrolls],
         *,
         budget_fraction: float,
         microbatches_per_block: int,

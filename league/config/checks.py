@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from league.agents.device_games.registry import require_device_form
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
@@ -67,6 +68,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         )
     if config.env.workers not in ("auto", 0):
         yield from _bots_that_copy(config.league)
+    if config.actors.games == "device":
+        yield from _device_problems(config)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -91,6 +94,26 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
                 f"league.{place}: {bot} tries moves out on copies, and games in child processes cannot be copied; use "
                 "bot:random, or env.workers: 0"
             )
+
+
+def _device_problems(config: RunConfig) -> Iterator[str]:
+    """Settings that do not go with games on the learner's device."""
+    try:
+        require_device_form(config.env)
+    except EnvError as error:
+        yield f"actors.games: {error}; use games: host"
+    why = "games on the device are played in the learner's process"
+    if config.runtime.kind != "inprocess":
+        yield f"runtime.kind: {why}, which kind: {config.runtime.kind} does not share; use kind: inprocess"
+    if config.actors.inference != "local":
+        yield f"actors.inference: {why}, where policies decide too; use inference: local"
+    if config.actors.num_splits > 1:
+        yield f"actors.num_splits: {why}, and nothing waits for them; use num_splits: 1"
+    if config.env.workers not in ("auto", 0):
+        yield f"env.workers: {why}, and not in {config.env.workers} others; use workers: 0"
+    if config.learner.pipeline.num_workers:
+        count = config.learner.pipeline.num_workers
+        yield f"learner.pipeline: {why}, and its rows do not travel to {count} workers; use stages: 1 and replicas: 1"
 
 
 def run_deadlines(config: RunConfig) -> Deadlines:

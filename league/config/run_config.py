@@ -63,6 +63,8 @@ class ActorConfig:
         all actor hosts of the machine, on a GPU where there is one.
       num_splits: parts of the games, 1 or 2. Two take turns: while one waits for decisions or processes of games, the
         other is decided or stepped.
+      games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
+        there is one. "device" is for built-in games and `runtime.kind: inprocess`.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -70,6 +72,7 @@ class ActorConfig:
     num_envs: int = 256
     inference: Literal["local", "central"] = "local"
     num_splits: int = 1
+    games: Literal["host", "device"] = "host"
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,21 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
+import torch
+
 from league.agents.acting.central.central_policy import DirectInferenceClient
 from league.agents.acting.central.inference_host import InferenceHost
-from league.agents.learner.build import choose_dtype
+from league.agents.learner.build import choose_dtype, default_device
 from league.agents.learner.errors import LearnerError
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.device_unrolls import DeviceUnrolls
 from league.agents.weights import Weights
 from league.envs.protocol import EnvError, EnvSpec
 from league.envs.registry import spec_of
 from league.errors import LeagueError, LearningFailed
 from league.hosts.actors.actor_host import ActorHost
-from league.hosts.learners.learner_host import LearnerHost
+from league.hosts.device_host import DeviceActorHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import (
     HostSetup,
@@ -60,7 +63,7 @@ IDLE_S = 0.01
 class DirectLearnerClient:
     """Learners in the same process."""
 
-    def __init__(self, learners: LearnerHost) -> None:
+    def __init__(self, learners: SyncLearnerHost) -> None:
         self._learners = learners
 
     def push(self, player: str, chunk: bytes) -> Weights | None:
@@ -71,6 +74,13 @@ class DirectLearnerClient:
         """
         try:
             return self._learners.push(player, chunk)
+        except LearnerError as error:
+            raise LearningFailed(player, str(error)) from error
+
+    def push_rows(self, player: str, rows: DeviceUnrolls) -> Weights | None:
+        """As `push`, of rows on the learner's device."""
+        try:
+            return self._learners.push_rows(player, rows)
         except LearnerError as error:
             raise LearningFailed(player, str(error)) from error
 
@@ -96,7 +106,7 @@ class InProcessRuntime:
         self._tasks: deque[Task] = deque()
         self._reports: list[Report] = []
         self._actor: ActorHost | None = None
-        self._learners: LearnerHost | None = None
+        self._learners: SyncLearnerHost | None = None
         self._client: DirectLearnerClient | None = None
 
     def start(self) -> None:
@@ -220,14 +230,17 @@ class InProcessRuntime:
         spec = spec_of(self._setup.env)
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
         self._learners = SyncLearnerHost(self._setup, dtype=dtype)
+        self._client = DirectLearnerClient(self._learners)
+        self._actor = self._actor_host(dtype)
+
+    def _actor_host(self, dtype: torch.dtype) -> ActorHost:
+        if self._setup.games == "device":
+            return DeviceActorHost(self._setup, name=ACTOR_HOST, dtype=dtype, device=default_device())
 
         def connect(spec: EnvSpec, network: Network, capacity: int) -> DirectInferenceClient:
             return DirectInferenceClient(InferenceHost(network, dtype=dtype), spec, network, capacity=capacity)
 
-        self._actor = ActorHost(
-            self._setup, name=ACTOR_HOST, dtype=dtype, connect=connect if self._setup.inference else None
-        )
-        self._client = DirectLearnerClient(self._learners)
+        return ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype, connect=connect if self._setup.inference else None)
 
     def _run(self, task: Task) -> None:
         assert self._learners is not None and self._client is not None, "not started"

@@ -42,6 +42,7 @@ class HostSetup:
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
+      games: where they are played, as in `actors.games`.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -58,6 +59,7 @@ class HostSetup:
     logs: str = ""
     inference: str = ""
     num_splits: int = 1
+    games: str = "host"
 
 
 @dataclass(frozen=True)

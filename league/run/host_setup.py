@@ -38,6 +38,7 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         deadlines=run_deadlines(config),
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
         num_splits=config.actors.num_splits,
+        games=config.actors.games,
     )
 
 

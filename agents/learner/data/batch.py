@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agents.learner.data.streams import mark, wait_for
+from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
 from league.agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
 
 
@@ -94,8 +95,10 @@ class Stager:
         self._stream: torch.cuda.Stream | None = None
         self._ahead: _Staged | None = None
 
-    def batch(self, unrolls: Unrolls, *, oldest_version: int) -> Batch:
-        """As `batch_from`; on a GPU, later computations wait for the copy."""
+    def batch(self, unrolls: AnyUnrolls, *, oldest_version: int) -> Batch:
+        """As `batch_from`; on a GPU, later computations wait for the copy. Rows that are there stay where they are."""
+        if isinstance(unrolls, DeviceUnrolls):
+            return _without_copy(unrolls, oldest_version=oldest_version)
         if self._device.type != "cuda":
             return batch_from(unrolls, oldest_version=oldest_version, device=self._device)
         staged, self._ahead = self._ahead, None
@@ -149,6 +152,16 @@ def _with_learn(fields: Mapping[str, Any], unrolls: Unrolls, *, oldest_version: 
     learn = unrolls.valid & (unrolls.versions >= oldest_version)
     host_resets = None if device.type == "cpu" else _tensor(unrolls.resets, torch.device("cpu"))
     return Batch(learn=_tensor(learn, device), host_resets=host_resets, **fields)
+
+
+def _without_copy(unrolls: DeviceUnrolls, *, oldest_version: int) -> Batch:
+    """The batch of rows on the learner's device; only a network with memory has their resets read by the host."""
+    reads_resets = unrolls.resets.device.type != "cpu" and unrolls.core.shape[1] > 0
+    return Batch(
+        learn=unrolls.valid & (unrolls.versions >= oldest_version),
+        host_resets=unrolls.resets.cpu() if reads_resets else None,
+        **vars(unrolls),
+    )
 
 
 def _tensor(array: NDArray[np.generic], device: torch.device) -> Tensor:

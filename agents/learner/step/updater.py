@@ -28,7 +28,7 @@ from league.agents.nets.seat_groups import SeatGroupHeads
 from league.agents.nets.separate_value import TwinHeads
 from league.agents.restart_state import Arrays
 from league.agents.torch_runtime import with_own_defaults
-from league.agents.unroll.unroll import Unrolls
+from league.agents.unroll.device_unrolls import AnyUnrolls
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class UpdateResult:
 class Updater(Protocol):
     """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
         Args:
@@ -128,7 +128,7 @@ class LocalUpdater:
         self._stager = Stager(placement.device)
 
     @with_own_defaults
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
@@ -142,7 +142,7 @@ class LocalUpdater:
         return UpdateResult(stats, norm, optimizer_steps)
 
     @with_own_defaults
-    def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
         """Compute the summed gradient over all replicas without a step."""
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
@@ -212,7 +212,7 @@ class LocalUpdater:
         self._mode.before_step(self._optimizer.gradients)
         return self._mode.total(total_over(stacked, self._placement.pipe_group))
 
-    def _microbatches(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> Iterator[Batch]:
+    def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
         batches = (self._stager.batch(block, oldest_version=inputs.oldest_version) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 

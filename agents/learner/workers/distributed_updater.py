@@ -33,6 +33,7 @@ from league.agents.learner.workers.worker import (
 )
 from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
 from league.agents.restart_state import Arrays, is_vector, weights_in
+from league.agents.unroll.device_unrolls import AnyUnrolls
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Layout
 
@@ -79,7 +80,7 @@ class UpdaterGroup:
         """ "cpu" or "cuda", where the workers compute."""
         return self._device_type
 
-    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived, and nothing is copied ahead."""
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
@@ -88,7 +89,7 @@ class UpdaterGroup:
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
         return answers[0].result
 
-    def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
         requests = [Gradients(rows, inputs) for rows, inputs in self._rows_per_worker(blocks, inputs)]
         answers = [cast(GradientAnswer, answer) for answer in self._call(requests)]
@@ -157,9 +158,14 @@ class UpdaterGroup:
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
-    def _rows_per_worker(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
+    def _rows_per_worker(
+        self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs
+    ) -> list[tuple[Unrolls, UpdateInputs]]:
         """The inputs of each worker: the rows of its replica, with observations only if its blocks need them."""
-        rows = concatenate(list(blocks))
+        parts = list(blocks)
+        kept = [part for part in parts if isinstance(part, Unrolls)]
+        assert len(kept) == len(parts), "rows on one device for workers that have devices of their own"
+        rows = concatenate(kept)
         replicas, microbatches = self._config.pipeline.replicas, self._config.microbatches
         if rows.num_rows % (replicas * microbatches):
             raise ValueError(
@@ -168,8 +174,8 @@ class UpdaterGroup:
             )
         num_rows = rows.num_rows // replicas
         inputs = dataclasses.replace(inputs, microbatches_per_block=microbatches)
-        parts = [rows.rows(index * num_rows, (index + 1) * num_rows) for index in range(replicas)]
-        given = [parts[rank // self._config.pipeline.pipeline_workers] for rank in range(len(self._setups))]
+        shares = [rows.rows(index * num_rows, (index + 1) * num_rows) for index in range(replicas)]
+        given = [shares[rank // self._config.pipeline.pipeline_workers] for rank in range(len(self._setups))]
         return [
             (rows if needs_obs else dataclasses.replace(rows, obs={}), inputs)
             for rows, needs_obs in zip(given, self._needs_obs, strict=True)

@@ -20,6 +20,7 @@ from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from league.agents.unroll.device_unrolls import AnyUnrolls
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
@@ -55,6 +56,25 @@ class LearnerClient(Protocol):
         ...
 
 
+class HostedArena(Protocol):
+    """The arena of a home player; see `Arena`."""
+
+    @property
+    def num_envs(self) -> int: ...
+
+    def run(
+        self, assignments: Sequence[Assignment], policies: Mapping[str, Policy], *, steps: int
+    ) -> Iterator[AnyUnrolls]: ...
+
+    def take_outcomes(self) -> tuple[AssignmentTotals, ...]: ...
+
+    def take_failures(self) -> tuple[GameFailure, ...]: ...
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class ActorHost:
     """Plays leases.
 
@@ -77,7 +97,7 @@ class ActorHost:
         rows = setup.num_envs * self._spec.num_seats
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
-        self._arenas: dict[str, Arena | SplitArena] = {}
+        self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
@@ -116,10 +136,15 @@ class ActorHost:
         arena = self._arena(key)
         for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
-            for chunk in self._chunks(lease.home, unrolls):
-                self._adopt(lease.home, learners.push(lease.home, chunk))
+            self._send(lease.home, unrolls, learners)
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
+
+    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
+        """Send what was recorded to the player's learner, and adopt the weights that come back."""
+        assert isinstance(unrolls, Unrolls)
+        for chunk in self._chunks(player, unrolls):
+            self._adopt(player, learners.push(player, chunk))
 
     def take_failures(self) -> tuple[GameFailure, ...]:
         """The failures of single games since the last call; each is in the log, with its traceback."""
@@ -138,7 +163,7 @@ class ActorHost:
         arrays: Arrays = {}
         assignments: dict[str, tuple[Assignment, ...]] = {}
         for key, arena in self._arenas.items():
-            if isinstance(arena, SplitArena):
+            if not isinstance(arena, Arena):
                 return None
             saved = arena.save()
             if saved is None:
@@ -178,10 +203,15 @@ class ActorHost:
         if self._generations.get(key, 0) != generation:
             self._generations[key] = generation
             self._pending.pop(key, None)
-            if key in self._arenas:  # the games themselves stay: some are dear to make
-                self._arenas[key] = self._new_arena(key, self._arenas[key].release())
+            self._begin_again(key)
 
-    def _arena(self, key: str) -> Arena | SplitArena:
+    def _begin_again(self, key: str) -> None:
+        """A new arena in the place of one; the games themselves stay: some are dear to make."""
+        arena = self._arenas.get(key)
+        if isinstance(arena, Arena | SplitArena):
+            self._arenas[key] = self._new_arena(key, arena.release())
+
+    def _arena(self, key: str) -> HostedArena:
         if key not in self._arenas:
             with contextlib.ExitStack() as made:
                 envs = [made.enter_context(contextlib.closing(make(config, num_envs=n))) for config, n in self._parts()]

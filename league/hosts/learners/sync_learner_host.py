@@ -6,7 +6,7 @@ import torch
 
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.unroll.codec import Lz4Codec
-from league.agents.unroll.unroll import Unrolls, concatenate
+from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls, concatenate_any
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -36,7 +36,7 @@ class SyncLearnerHost:
         self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
-        self._waiting: dict[str, list[Unrolls]] = {}
+        self._waiting: dict[str, list[AnyUnrolls]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
         self._first_version: dict[str, int] = {}
@@ -61,11 +61,18 @@ class SyncLearnerHost:
         check_versions(header, unrolls)
         if header.version_max < self._first_version.get(player, 0):
             return self._published_weights(player)
-        waiting = self._waiting[player]
-        waiting.append(unrolls)
-        rows = self._setup.learner.batch_rows
-        if sum(part.num_rows for part in waiting) >= rows:
-            self._learn(player, learner, concatenate(waiting))
+        self._take(player, learner, unrolls)
+        return self._published_weights(player)
+
+    def push_rows(self, player: str, rows: DeviceUnrolls) -> Weights:
+        """As `push`, of rows on the learner's device, which stay there.
+
+        Raises:
+          UnknownPlayer: not held here.
+          NonFiniteError: from the learner.
+        """
+        first = self._first_version.get(player, 0)
+        self._take(player, self._learner(player), rows.since(first) if first else rows)
         return self._published_weights(player)
 
     def published(self, player: str) -> Weights:
@@ -111,7 +118,13 @@ class SyncLearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _learn(self, player: str, learner: Learner, unrolls: Unrolls) -> None:
+    def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
+        waiting = self._waiting[player]
+        waiting.append(unrolls)
+        if sum(part.num_rows for part in waiting) >= self._setup.learner.batch_rows:
+            self._learn(player, learner, concatenate_any(waiting))
+
+    def _learn(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
         rows = self._setup.learner.batch_rows
         stop = unrolls.num_rows - unrolls.num_rows % rows
         for start in range(0, stop, rows):

@@ -1,0 +1,226 @@
+"""The arena of games on a device: as `league.agents.acting.arena`, but nothing leaves the device inside an unroll.
+
+Shape letters: N games, S seats, K slots that act in one turn, A assignments of the table, M policies, C core state
+size. Row of a slot = game * S + seat.
+
+One step decides, records, steps the games, observes, counts those that ended and draws assignments for those that
+begin, always with the same shapes. So a GPU replays it as one graph. The host looks at the device once in T steps, for
+the number of whole unrolls, and once in a lease, for the outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from league.agents.acting.arena import AssignmentLike
+from league.agents.acting.on_device.outcomes import DeviceOutcomes
+from league.agents.acting.on_device.policies import DevicePolicies
+from league.agents.acting.on_device.recorder import DeviceRecorder
+from league.agents.acting.on_device.step_graph import StepGraph
+from league.agents.acting.outcome_counter import AssignmentTotals
+from league.agents.acting.policy import NetworkPolicy, NotFiniteError, Policy, sample_actions
+from league.agents.device_games.draws import Draws
+from league.agents.device_games.game import DeviceGame, DeviceTurn
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.unroll import UnrollSpec
+from league.envs.failures import GameFailure
+
+MIN_ASSIGNMENTS = 8
+"""Rows of the tables of assignments at the start; they double when there are more."""
+
+
+class DeviceArena:
+    """N games of one kind, stepped in lockstep, with policies in their seats.
+
+    Args:
+      game: the games.
+      unrolls: spec of the recorded unrolls.
+      device: where everything is.
+      seed: of the assignments and the sampled actions.
+    """
+
+    def __init__(self, game: DeviceGame, unrolls: UnrollSpec, *, device: torch.device, seed: int) -> None:
+        count, self._seats = game.num_envs, game.spec.num_seats
+        self._game, self._unrolls, self._device = game, unrolls, device
+        self._draws = Draws(seed, device=device)
+        self._turn = _owned(game.reset())
+        self._each = len(self._turn.rows) // count  # decisions of a game in one step
+        rows = count * self._seats
+        self._recorder = DeviceRecorder(unrolls, num_rows=rows, device=device)
+        self._outcomes = DeviceOutcomes(game.spec.teams, device=device)
+        self._core = torch.zeros(rows, unrolls.core_size, device=device)
+        self._decisions = torch.zeros(count, dtype=torch.int64, device=device)
+        self._is_finite = torch.ones((), dtype=torch.bool, device=device)
+        self._assignment_of = torch.zeros(count, dtype=torch.int64, device=device)
+        self._assignments: list[AssignmentLike] = []
+        self._policies: dict[str, Policy] = {}
+        self._resize(MIN_ASSIGNMENTS)
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._game.num_envs
+
+    def run(
+        self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
+    ) -> Iterator[DeviceUnrolls]:
+        """Step every game `steps` times under a table of assignments; yields unrolls after every T steps.
+
+        Args:
+          assignments: table from which each new episode draws.
+          policies: those named in the table, networks of one architecture on the device. Games in flight keep the
+            objects from their start.
+        Raises:
+          NotFiniteError: a network answers what is no number.
+        """
+        self._take_table(assignments, policies)
+        left = steps
+        while left:
+            count = min(self._unrolls.unroll_length, left)
+            left -= count
+            done = self._play(count)
+            if done is not None:
+                yield done
+
+    def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
+        """Totals of the episodes that ended since the last call, which is due before another table is taken."""
+        return self._outcomes.take([assignment.policies for assignment in self._assignments])
+
+    def take_failures(self) -> tuple[GameFailure, ...]:
+        """None: games on a device do not fail one by one."""
+        return ()
+
+    def settle(self) -> None:
+        """Nothing is on its way between two steps."""
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    @torch.no_grad()
+    def _play(self, count: int) -> DeviceUnrolls | None:
+        """Make so many steps, at most T; returns the unrolls that became complete."""
+        self._acting.note_versions()
+        for _ in range(count):
+            self._graph.run()
+        done = self._recorder.take()
+        if not self._is_finite:
+            raise NotFiniteError(
+                f"{self._game.spec.env_id}: a network answers what is no number: its weights have grown beyond bounds; "
+                "lower learner.learning_rate"
+            )
+        return done
+
+    @torch.no_grad()
+    def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> None:
+        """Append a table, after dropping assignments that no game in flight holds."""
+        live, inverse = np.unique(self._assignment_of.cpu().numpy(), return_inverse=True)
+        kept = [self._assignments[index] for index in live] if self._assignments else []
+        by_id = {**self._policies, **policies}
+        self._assignments = [*kept, *assignments]
+        names = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
+        is_larger = len(self._assignments) > len(self._bounds)
+        if is_larger:
+            self._resize(1 << (len(self._assignments) - 1).bit_length())
+        wanted = {name: by_id[name] for name in names}
+        if is_larger or list(wanted.items()) != list(self._policies.items()):
+            self._policies = wanted
+            networks = [policy for policy in wanted.values() if isinstance(policy, NetworkPolicy)]
+            assert len(networks) == len(wanted), "a policy without a network on a device"
+            self._acting = DevicePolicies(networks, num_slots=len(self._turn.rows), device=self._device)
+            self._graph = StepGraph(self._step, device=self._device)
+        self._fill(first=len(kept))
+        if kept:
+            self._assignment_of.copy_(torch.from_numpy(inverse.astype(np.int64)))
+            self._seat_policies()
+        else:
+            self._draw_assignments(torch.ones_like(self._assignment_of, dtype=torch.bool))
+            self._observe()
+
+    def _resize(self, size: int) -> None:
+        """Make the tables of assignments, for so many."""
+        self._policy_table = torch.zeros(size, self._seats, dtype=torch.int64, device=self._device)
+        self._record_table = torch.zeros(size, self._seats, dtype=torch.bool, device=self._device)
+        self._bounds = torch.zeros(size, device=self._device)
+        self._outcomes.resize(size)
+        self._policy_of = torch.zeros(self.num_envs, self._seats, dtype=torch.int64, device=self._device)
+        self._records = torch.zeros(self.num_envs, self._seats, dtype=torch.bool, device=self._device)
+
+    def _fill(self, *, first: int) -> None:
+        """Write the tables. first: of the assignments from which new episodes draw; a number falls below its bound."""
+        index_of = {policy: index for index, policy in enumerate(self._policies)}
+        size = len(self._assignments)
+        seated = [[index_of[policy] for policy in assignment.policies] for assignment in self._assignments]
+        self._policy_table[:size] = torch.tensor(seated, dtype=torch.int64).to(self._device)
+        records = [list(assignment.records) for assignment in self._assignments]
+        self._record_table[:size] = torch.tensor(records, dtype=torch.bool).to(self._device)
+        summed = np.cumsum([assignment.probability for assignment in self._assignments[first:]])
+        bounds = np.full(len(self._bounds), np.inf, np.float32)
+        bounds[:first], bounds[first : size - 1] = 0.0, summed[:-1] / summed[-1]
+        self._bounds.copy_(torch.from_numpy(bounds))
+
+    def _draw_assignments(self, starting: Tensor) -> None:
+        """Assign starting episodes, bool [N], by the table of the present lease."""
+        drawn = torch.searchsorted(self._bounds, self._draws.uniforms(self.num_envs), right=True)
+        self._assignment_of.copy_(torch.where(starting, drawn, self._assignment_of))
+        self._seat_policies()
+
+    def _seat_policies(self) -> None:
+        self._policy_of.copy_(self._policy_table[self._assignment_of])
+        self._records.copy_(self._record_table[self._assignment_of])
+
+    def _step(self) -> None:
+        """One step of all games, in place: decide, step the games, and observe what they show then."""
+        turn = self._turn
+        rows, holders, records = turn.rows, self._policy_of.view(-1)[turn.rows], self._records.view(-1)[turn.rows]
+        core = self._core[rows]
+        output = self._acting.step(turn.obs, core=core, action_mask=turn.action_mask, holders=holders)
+        noise = self._draws.uniforms(len(rows), self._acting.head.num_noise)
+        actions, log_probs, _ = sample_actions(self._acting.head, output.logits, noise)
+        self._is_finite.logical_and_(torch.isfinite(log_probs).all())
+        self._core[rows] = output.core
+        versions = self._acting.versions[holders]
+        self._recorder.act(rows, records, actions=actions, log_probs=log_probs, versions=versions)
+        self._decisions.add_(self._each)
+        self._arrive(self._game.step(actions))
+        self._observe()
+
+    def _arrive(self, turn: DeviceTurn) -> None:
+        """Take the next turn, with the episodes that ended in the step."""
+        ended = turn.terminated
+        # Count ended episodes before new assignments are drawn.
+        self._outcomes.add(self._assignment_of, ended=ended, returns=turn.returns, decisions=self._decisions)
+        ended_rows = ended.unsqueeze(1).expand(-1, self._seats).reshape(-1)
+        self._recorder.end(ended_rows, rewards=turn.rewards.reshape(-1))
+        self._core.masked_fill_(ended_rows.unsqueeze(1), 0.0)
+        self._decisions.masked_fill_(ended, 0)
+        self._draw_assignments(ended)
+        for mine, new in zip(self._turn.tensors(), turn.tensors(), strict=True):
+            mine.copy_(new)
+
+    def _observe(self) -> None:
+        """Record what the present turn shows."""
+        turn, rows = self._turn, self._turn.rows
+        self._recorder.observe(
+            rows,
+            self._records.view(-1)[rows],
+            obs=turn.obs,
+            action_mask=turn.action_mask,
+            rewards=turn.rewards.view(-1)[rows],
+            core=self._core[rows],
+        )
+
+
+def _owned(turn: DeviceTurn) -> DeviceTurn:
+    """A copy in memory of its own."""
+    return DeviceTurn(
+        rows=turn.rows.clone(),
+        obs={name: values.clone() for name, values in turn.obs.items()},
+        action_mask=None if turn.action_mask is None else turn.action_mask.clone(),
+        rewards=turn.rewards.clone(),
+        terminated=turn.terminated.clone(),
+        returns=turn.returns.clone(),
+    )

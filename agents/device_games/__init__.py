@@ -1,0 +1,1 @@
+"""Built-in games as tensors of one device, bit for bit those of `league.envs.games`."""
