@@ -137,7 +137,8 @@ class DeviceArena:
             self._assignment_of.copy_(torch.from_numpy(inverse.astype(np.int64)))
             self._seat_policies()
         else:
-            self._draw_assignments(torch.ones_like(self._assignment_of, dtype=torch.bool))
+            everywhere = torch.ones_like(self._assignment_of, dtype=torch.bool)
+            self._draw_assignments(everywhere, self._draws.uniforms(self.num_envs))
             self._observe()
 
     def _resize(self, size: int) -> None:
@@ -162,9 +163,9 @@ class DeviceArena:
         bounds[:first], bounds[first : size - 1] = 0.0, summed[:-1] / summed[-1]
         self._bounds.copy_(torch.from_numpy(bounds))
 
-    def _draw_assignments(self, starting: Tensor) -> None:
-        """Assign starting episodes, bool [N], by the table of the present lease."""
-        drawn = torch.searchsorted(self._bounds, self._draws.uniforms(self.num_envs), right=True)
+    def _draw_assignments(self, starting: Tensor, uniforms: Tensor) -> None:
+        """Assign starting episodes, bool [N], by the table of the present lease. uniforms: float32 [N]."""
+        drawn = torch.searchsorted(self._bounds, uniforms, right=True)
         self._assignment_of.copy_(torch.where(starting, drawn, self._assignment_of))
         self._seat_policies()
 
@@ -178,18 +179,19 @@ class DeviceArena:
         rows, holders, records = turn.rows, self._policy_of.view(-1)[turn.rows], self._records.view(-1)[turn.rows]
         core = self._core[rows]
         output = self._acting.step(turn.obs, core=core, action_mask=turn.action_mask, holders=holders)
-        noise = self._draws.uniforms(len(rows), self._acting.head.num_noise)
-        actions, log_probs, _ = sample_actions(self._acting.head, output.logits, noise)
+        head, count = self._acting.head, self.num_envs
+        uniforms = self._draws.uniforms(count + len(rows) * head.num_noise)  # of the assignments, then of the actions
+        actions, log_probs, _ = sample_actions(head, output.logits, uniforms[count:].view(len(rows), -1))
         self._is_finite.logical_and_(torch.isfinite(log_probs).all())
         self._core[rows] = output.core
         versions = self._acting.versions[holders]
         self._recorder.act(rows, records, actions=actions, log_probs=log_probs, versions=versions)
         self._decisions.add_(self._each)
-        self._arrive(self._game.step(actions))
+        self._arrive(self._game.step(actions), uniforms[:count])
         self._observe()
 
-    def _arrive(self, turn: DeviceTurn) -> None:
-        """Take the next turn, with the episodes that ended in the step."""
+    def _arrive(self, turn: DeviceTurn, uniforms: Tensor) -> None:
+        """Take the next turn, with the episodes that ended in the step. uniforms: float32 [N], for new assignments."""
         ended = turn.terminated
         # Count ended episodes before new assignments are drawn.
         self._outcomes.add(self._assignment_of, ended=ended, returns=turn.returns, decisions=self._decisions)
@@ -197,7 +199,7 @@ class DeviceArena:
         self._recorder.end(ended_rows, rewards=turn.rewards.reshape(-1))
         self._core.masked_fill_(ended_rows.unsqueeze(1), 0.0)
         self._decisions.masked_fill_(ended, 0)
-        self._draw_assignments(ended)
+        self._draw_assignments(ended, uniforms)
         for mine, new in zip(self._turn.tensors(), turn.tensors(), strict=True):
             mine.copy_(new)
 

@@ -59,10 +59,10 @@ def test_every_device_game_has_a_case() -> None:
 class TestDraws:
     def test_equal_seeds_draw_equal_numbers_and_others_do_not(self) -> None:
         one, same, other = (Draws(seed, device=CPU) for seed in (7, 7, 7 + (1 << 40)))
-        first = one.uniforms(3, 5)
-        assert torch.equal(first, same.uniforms(3, 5))
-        assert not torch.equal(first, other.uniforms(3, 5))
-        assert not torch.equal(first, one.uniforms(3, 5))
+        first = one.uniforms(15)
+        assert torch.equal(first, same.uniforms(15))
+        assert not torch.equal(first, other.uniforms(15))
+        assert not torch.equal(first, one.uniforms(15))
 
     def test_numbers_are_uniform_within_a_draw_and_between_draws(self) -> None:
         draws = Draws(1, device=CPU)
