@@ -113,11 +113,14 @@ def test_an_update_of_rows_on_the_device_is_that_of_the_same_rows_on_the_host(co
     network = dataclasses.replace(setup.network, core=core, core_size=8)
     unrolls = UnrollSpec.of(spec, build_network(spec, network, seed=0), unroll_length=setup.learner.unroll_length)
     rows = synthetic_unrolls(unrolls, rows=setup.learner.batch_rows, seed=1)
+    config = dataclasses.replace(setup.learner, max_policy_lag=2)
+    rows = dataclasses.replace(rows, versions=np.random.default_rng(0).integers(0, 6, rows.versions.shape, np.int32))
     reports, weights = [], []
     for given in (rows, on_device(rows, CPU)):
-        learner = build_learner(spec, network, setup.learner, seed=0, dtype=torch.float32)
-        learner.version = int(rows.versions.max()) + 1
+        learner = build_learner(spec, network, config, seed=0, dtype=torch.float32)
+        learner.version = 4
         report = learner.update(given, budget_fraction=0.0)
+        assert 0 < report.stale_steps < rows.num_steps and report.lag_max == 4
         reports.append(dataclasses.replace(report, update_s=0.0, waited_s=0.0))
         weights.append(learner.publish().digest())
     assert reports[0] == reports[1] and weights[0] == weights[1]

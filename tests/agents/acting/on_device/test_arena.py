@@ -72,6 +72,20 @@ def test_recorded_log_probabilities_are_the_policies_own() -> None:
         torch.testing.assert_close(rows.log_probs.flatten(), expected, rtol=0, atol=1e-5)
 
 
+def test_memory_is_blank_at_the_first_observation_of_an_episode_and_only_there() -> None:
+    env = EnvConfig(id="tic_tac_toe")
+    arena, policies = arena_of(env, LSTM, num_envs=64), policies_of(env, LSTM)
+    with torch.no_grad():
+        for policy in policies.values():
+            for parameter in policy.network.parameters():
+                parameter.add_(0.1)  # without biases an empty board leaves the memory blank
+    rows = list(arena.run(LEAGUE, policies, steps=60))
+    starts = torch.cat([part.resets[:, 0] for part in rows])
+    blank = (torch.cat([part.core for part in rows]) == 0.0).all(dim=1)
+    assert 0 < int(starts.sum()) < len(starts)
+    assert torch.equal(blank, starts)
+
+
 def test_a_seat_keeps_its_policy_for_a_whole_episode_and_across_leases() -> None:
     env = EnvConfig(id="connect_four")
     arena, policies = arena_of(env, MLP, num_envs=8), policies_of(env, MLP)
@@ -128,6 +142,15 @@ def test_a_network_of_no_numbers_is_named() -> None:
         next(policies["old-1"].network.parameters()).fill_(float("nan"))
     with pytest.raises(NotFiniteError, match="connect_four: a network answers what is no number"):
         list(arena_of(env, MLP).run(LEAGUE, policies, steps=10))
+
+
+def test_networks_without_a_tiled_form_act_too() -> None:
+    env = EnvConfig(id="repeated_rock_paper_scissors")
+    clock = NetworkConfig(hidden=(16,), core={"kind": "clock", "decisions": 10})
+    arena, policies = arena_of(env, clock), policies_of(env, clock)
+    found = list(arena.run(LEAGUE, policies, steps=30))
+    assert arena._acting._tiled is None
+    assert row_bytes(found) == row_bytes(recorded_on_host(arena))
 
 
 @pytest.mark.parametrize("network", [MLP, LSTM], ids=["mlp", "lstm"])
