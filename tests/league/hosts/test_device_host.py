@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from league.agents.acting.on_device import step_graph
 from league.agents.learner.build import build_learner
 from league.agents.nets.network import build_network
 from league.agents.unroll.device_unrolls import on_device
@@ -26,16 +27,17 @@ from league.hosts.inprocess import DirectLearnerClient
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import HostSetup, InstallPlayer
 from tests.agents.learner.learner_cases import weights_in
-from tests.league.hosts.host_cases import lease_of, rows_of, setup_of, weights_of
+from tests.agents.pretend_gpu import GPU, pretended_gpu
+from tests.league.hosts.host_cases import lease_of, paired, rows_of, setup_of, weights_of
 from tests.league.tiny_runs import ONE_PLAYER, events_of, go_on, start, state_of, tiny, write_config
 
 CPU = torch.device("cpu")
 
 
-def hosts(setup: HostSetup) -> tuple[DeviceActorHost, SyncLearnerHost]:
+def hosts(setup: HostSetup, *, device: torch.device = CPU) -> tuple[DeviceActorHost, SyncLearnerHost]:
     learners = SyncLearnerHost(setup, dtype=torch.float32)
     learners.install(InstallPlayer("main-0"))
-    return DeviceActorHost(setup, name="actor-0", dtype=torch.float32, device=CPU), learners
+    return DeviceActorHost(setup, name="actor-0", dtype=torch.float32, device=device), learners
 
 
 def test_a_lease_learns_and_its_outcomes_are_its_games() -> None:
@@ -56,6 +58,21 @@ def test_a_lease_learns_and_its_outcomes_are_its_games() -> None:
     assert 4 * 60 * setup.num_envs - 9 * setup.num_envs <= decisions <= 4 * 60 * setup.num_envs
     assert decisions / 9 <= games <= decisions / 5
     actor.close()
+
+
+def test_a_lease_on_a_pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_graph, "WARM_UP", 10**9)  # it records no graph
+    setup = setup_of()
+    with pretended_gpu(monkeypatch):
+        actor, learners = hosts(setup, device=GPU)
+        frozen = {"main-0-1": weights_of(setup, seed=9)}
+        lease = lease_of(*paired("main-0", "main-0-1"), steps=60)
+        answer = actor.play(lease, frozen=frozen, learners=DirectLearnerClient(learners))
+        (progress,) = learners.progress()
+        rating = lease_of(*paired("main-0-1", "main-0-1", records=False), home=None, steps=20)
+        assert actor.play(rating, frozen=frozen, learners=DirectLearnerClient(learners)).outcomes
+    assert {outcome.policies for outcome in answer.outcomes} == {("main-0", "main-0-1"), ("main-0-1", "main-0")}
+    assert progress.update is not None and progress.progress.version > 3
 
 
 def names_of(assignments: tuple[Assignment, ...]) -> set[str]:
