@@ -1,11 +1,11 @@
-"""A whole league on all cores of a machine: all on CPUs, learners on a GPU, and inference on it too.
+"""A whole league on all cores of a machine: all on CPUs, learners on a GPU, and inference or whole games on it too.
 
     python -m benchmarks.throughput.whole_machine --json
     python -m benchmarks.throughput.whole_machine --games "Connect Four, LSTM-1024" --ways "GPU, central inference"
 
 Every run has one learner host for the three players of a league, and an actor host on each core that is left. Its
 window opens once every player has had a lease. Where there is no GPU, learners and inference host run on cores in every
-way.
+way. With games on the GPU one process holds everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.report import Report
@@ -40,16 +40,28 @@ PLIES = 1e9
 
 @dataclass(frozen=True)
 class Game:
-    """A game with its network. env: a key of `WORKLOADS`. changes: section -> its settings."""
+    """A game with its network.
+
+    Fields:
+      env: a key of `WORKLOADS`. changes: section -> its settings.
+      on_device: the same with games on the GPU; empty for a game that has no device form.
+    """
 
     env: str
     changes: Mapping[str, Mapping[str, object]]
+    on_device: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 GAMES: Mapping[str, Game] = {
-    "Connect Four, MLP 128-128": Game("connect_four", {"actors": {"num_envs": 1024}, "learner": {"batch_rows": 1024}}),
+    "Connect Four, MLP 128-128": Game(
+        "connect_four",
+        {"actors": {"num_envs": 1024}, "learner": {"batch_rows": 1024}},
+        {"actors": {"num_envs": 32768}, "learner": {"batch_rows": 16384}},
+    ),
     "Connect Four, LSTM-1024": Game(
-        "connect_four", {"network": LSTM, "actors": {"num_envs": 128}, "learner": {"batch_rows": 256}}
+        "connect_four",
+        {"network": LSTM, "actors": {"num_envs": 128}, "learner": {"batch_rows": 256}},
+        {"network": LSTM, "actors": {"num_envs": 8192}, "learner": {"batch_rows": 4096}},
     ),
     "knights_archers_zombies, entities + MLP 128": Game(
         "pettingzoo:butterfly/knights_archers_zombies_v11", {"learner": {"batch_rows": 256}}
@@ -59,11 +71,12 @@ GAMES: Mapping[str, Game] = {
 
 @dataclass(frozen=True)
 class Way:
-    """Where a run computes. gpu: its learners use one. inference, num_splits: as in `actors`."""
+    """Where a run computes. gpu: its learners use one. inference, num_splits, games: as in `actors`."""
 
     gpu: bool
     inference: str
     num_splits: int = 1
+    games: str = "host"
 
 
 WAYS: Mapping[str, Way] = {
@@ -71,7 +84,10 @@ WAYS: Mapping[str, Way] = {
     "GPU, local acting": Way(True, "local"),
     "GPU, central inference": Way(True, "central"),
     "GPU, central inference, games in two parts": Way(True, "central", num_splits=2),
+    "GPU, games on it": Way(True, "local", games="device"),
 }
+DEVICE_LEAGUE = {"lease_steps": 128, "snapshot_steps": 50_000_000}
+"""Steps of a lease, and of a player between two snapshots, where games are a hundred times as fast."""
 
 
 class GpuUse:
@@ -112,15 +128,27 @@ class GpuUse:
 def settings_of(game: Game, way: Way, *, actor_hosts: int) -> dict[str, object]:
     """The configuration of one run as plain values."""
     settings = config_of(game.env, WORKLOADS[game.env], precision="auto", runtime="ray", league=True)
-    for section, changes in game.changes.items():
+    on_device = way.games == "device"
+    for section, changes in (game.on_device if on_device else game.changes).items():
         given = settings.get(section, {})
         assert isinstance(given, Mapping)
         settings[section] = {**given, **changes} if section != "network" else dict(changes)
     actors = settings["actors"]
     assert isinstance(actors, Mapping)
-    settings["actors"] = {**actors, "inference": way.inference, "num_splits": way.num_splits}
+    splits = {"inference": way.inference, "num_splits": way.num_splits, "games": way.games}
+    settings["actors"] = {**actors, **splits}
+    if on_device:
+        settings["runtime"], settings["league"] = {"kind": "inprocess"}, _device_league()
+        return settings
     settings["runtime"] = {"kind": "ray", "address": "local", "actor_hosts": actor_hosts, "learner_hosts": 1}
     return settings
+
+
+def _device_league() -> dict[str, object]:
+    steps = DEVICE_LEAGUE["snapshot_steps"]
+    gate = {"min_steps": steps // 2, "timeout_steps": steps}
+    players = [{"role": role, "step_weight": weight, "gate": gate} for role, weight in ROLES.items()]
+    return {"players": players, "lease_steps": DEVICE_LEAGUE["lease_steps"]}
 
 
 def add_run(report: Report, name: str, run: Measured, use: float | None) -> None:
@@ -150,6 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     visible, report, failed = os.environ.get("CUDA_VISIBLE_DEVICES"), Report(), False
     for name in options.games:
         for way in options.ways:
+            if WAYS[way].games == "device" and not GAMES[name].on_device:
+                print(f"{name}, {way}: the game has no device form", flush=True)
+                continue
             if WAYS[way].gpu and visible is not None:
                 os.environ["CUDA_VISIBLE_DEVICES"] = visible
             elif WAYS[way].gpu:
