@@ -18,7 +18,7 @@ from torch import Tensor
 
 from league.agents.acting.arena import AssignmentLike
 from league.agents.acting.on_device.outcomes import DeviceOutcomes
-from league.agents.acting.on_device.policies import DevicePolicies
+from league.agents.acting.on_device.policies import DevicePolicies, size_of_set
 from league.agents.acting.on_device.recorder import DeviceRecorder
 from league.agents.acting.on_device.step_graph import StepGraph
 from league.agents.acting.outcome_counter import AssignmentTotals
@@ -103,7 +103,7 @@ class DeviceArena:
     @torch.no_grad()
     def _play(self, count: int) -> DeviceUnrolls | None:
         """Make so many steps, at most T; returns the unrolls that became complete."""
-        self._acting.note_versions()
+        self._acting.refresh()
         for _ in range(count):
             self._graph.run()
         done = self._recorder.take()
@@ -122,16 +122,10 @@ class DeviceArena:
         by_id = {**self._policies, **policies}
         self._assignments = [*kept, *assignments]
         names = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
-        is_larger = len(self._assignments) > len(self._bounds)
-        if is_larger:
+        if len(self._assignments) > len(self._bounds):
             self._resize(1 << (len(self._assignments) - 1).bit_length())
-        wanted = {name: by_id[name] for name in names}
-        if is_larger or list(wanted.items()) != list(self._policies.items()):
-            self._policies = wanted
-            networks = [policy for policy in wanted.values() if isinstance(policy, NetworkPolicy)]
-            assert len(networks) == len(wanted), "a policy without a network on a device"
-            self._acting = DevicePolicies(networks, num_slots=len(self._turn.rows), device=self._device)
-            self._graph = StepGraph(self._step, device=self._device)
+        self._policies = {name: by_id[name] for name in names}
+        self._seat_networks()
         self._fill(first=len(kept))
         if kept:
             self._assignment_of.copy_(torch.from_numpy(inverse.astype(np.int64)))
@@ -141,8 +135,21 @@ class DeviceArena:
             self._draw_assignments(everywhere, self._draws.uniforms(self.num_envs))
             self._observe()
 
+    def _seat_networks(self) -> None:
+        """Give the policies to the set of networks of their number; its graph, once recorded, serves all such sets."""
+        networks = [policy for policy in self._policies.values() if isinstance(policy, NetworkPolicy)]
+        assert len(networks) == len(self._policies), "a policy without a network on a device"
+        size = size_of_set(networks[0].network, len(networks))
+        if size not in self._sets:
+            slots, first = len(self._turn.rows), networks[0].network
+            acting = DevicePolicies(first, size=size, num_slots=slots, device=self._device)
+            self._sets[size] = acting, StepGraph(self._step, device=self._device)
+        self._acting, self._graph = self._sets[size]
+        self._acting.seat(networks)
+
     def _resize(self, size: int) -> None:
-        """Make the tables of assignments, for so many."""
+        """Make the tables of assignments, for so many; graphs that hold others are dropped."""
+        self._sets: dict[int, tuple[DevicePolicies, StepGraph]] = {}
         self._policy_table = torch.zeros(size, self._seats, dtype=torch.int64, device=self._device)
         self._record_table = torch.zeros(size, self._seats, dtype=torch.bool, device=self._device)
         self._bounds = torch.zeros(size, device=self._device)

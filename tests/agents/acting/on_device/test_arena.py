@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from league.agents.acting.policy import NotFiniteError
+from league.agents.acting.policy import NetworkPolicy, NotFiniteError
 from league.agents.nets.config import NetworkConfig
 from league.envs.protocol import EnvConfig
 from tests.agents.acting.on_device.cases import (
@@ -133,6 +133,22 @@ def test_weights_adopted_between_unrolls_act_at_once_and_are_recorded_under_thei
         versions.append(sorted(set(rows.versions.flatten().tolist())))
         policies["home"].version += 1
     assert versions == [[0], [1], [2], [3], [4]]
+
+
+def test_one_graph_serves_every_lease_of_about_as_many_policies() -> None:
+    env = EnvConfig(id="tic_tac_toe")
+    arena, policies = arena_of(env, MLP), policies_of(env, MLP)
+    tables = [(Table(("home", other), (True, False), 1.0),) for other in ("old-1", "old-2")]
+    list(arena.run(tables[0], policies, steps=20))
+    graph = arena._graph
+    for table in (*tables, LEAGUE):
+        arena.take_outcomes()
+        list(arena.run(table, policies, steps=20))
+        assert arena._graph is graph
+        for policy, network in zip(arena._policies.values(), arena._acting._networks, strict=False):
+            assert isinstance(policy, NetworkPolicy)
+            for one, other in zip(policy.network.parameters(), network.parameters(), strict=True):
+                assert torch.equal(one, other)
 
 
 def test_a_network_of_no_numbers_is_named() -> None:
