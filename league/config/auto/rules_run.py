@@ -68,6 +68,8 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     budget = situation.budget
     if asks_for_hosts(draft):
         yield AutoValue("runtime.kind", "ray", "hosts of their own are asked for")
+    elif draft.value("actors.games") == "device":
+        yield AutoValue("runtime.kind", "inprocess", "games on the device share the learner's process")
     elif situation.cluster and draft.value("runtime.address") == AUTO:
         yield AutoValue("runtime.kind", "ray", f"RAY_ADDRESS names the cluster {situation.cluster}")
     elif budget.seconds is None and budget.env_steps is not None and budget.core_seconds is None:

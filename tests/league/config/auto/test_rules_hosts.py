@@ -62,6 +62,13 @@ def test_hosts_of_their_own_where_they_pay_off(budget: BudgetConfig, cores: int,
     assert settled(board_game(), budget=budget, cores=cores)[0].runtime.kind == kind
 
 
+def test_games_on_the_device_share_the_learners_process() -> None:
+    long, on_device = BudgetConfig(seconds=600.0), {"actors": {"games": "device"}}
+    config, reasons = settled(board_game(), on_device, budget=long, cores=2)
+    assert (config.runtime.kind, config.actors.inference, config.actors.num_splits) == ("inprocess", "local", 1)
+    assert reasons["runtime.kind"] == "games on the device share the learner's process"
+
+
 def test_hosts_on_the_cluster_that_ray_address_names_unless_the_run_repeats_exactly() -> None:
     short = BudgetConfig(seconds=10.0)
     config, reasons = settled(board_game(), budget=short, cluster="head:6379")
