@@ -58,7 +58,7 @@ class DeviceRecorder:
         """
         cursor = self._cursor[rows]
         self._flat["rewards"][self._at(rows, cursor - 1, self._open[rows])] = rewards
-        self._open[rows] = False
+        self._open.index_fill_(0, rows, value=False)
         places = self._at(rows, cursor, records)
         for name, values in obs.items():
             self._flat[f"obs.{name}"][places] = values
@@ -76,18 +76,17 @@ class DeviceRecorder:
         places = self._at(rows, self._cursor[rows], records)
         for name, values in (("actions", actions), ("log_probs", log_probs), ("versions", versions)):
             self._flat[name][places] = values
-        self._flat["rewards"][places] = 0.0
-        self._flat["discounts"][places] = 1.0
-        self._flat["valid"][places] = True
+        for name, number in (("rewards", 0.0), ("discounts", 1.0), ("valid", True)):
+            self._flat[name].index_fill_(0, places, number)  # an assignment would copy the number from the host
         self._cursor[rows] += records
         self._open[rows] = records
-        self._observed[rows] = False
+        self._observed.index_fill_(0, rows, value=False)
 
     def end(self, ended: Tensor, *, rewards: Tensor) -> None:
         """Close the last decisions of rows whose episodes terminated. ended: bool [R]; rewards: float32 [R]."""
         places = self._at(torch.arange(self._rows, device=ended.device), self._cursor - 1, self._open & ended)
         self._flat["rewards"][places] = rewards
-        self._flat["discounts"][places] = 0.0
+        self._flat["discounts"].index_fill_(0, places, 0.0)
         self._open &= ~ended
         self._fresh |= ended
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from league.agents.acting.policy import NetworkPolicy, NotFiniteError
 from league.agents.nets.config import NetworkConfig
@@ -180,6 +181,28 @@ def test_no_step_waits_for_the_device(
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
         # Tensors with shapes and no numbers: whatever would have to look at one raises.
         pretend(arena, mode, seen=set())
+        arena._step()
+
+
+class NoUploads(TorchDispatchMode):
+    """Refuses numbers of the host that are written to places of a tensor: a recorded graph cannot hold such copies."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        name = func._schema.name
+        assert name != "aten::index_put_" or args[2].ndim, "fill places by index_fill_"
+        assert name not in ("aten::lift_fresh", "aten::_local_scalar_dense"), name
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("network", [MLP, LSTM], ids=["mlp", "lstm"])
+@pytest.mark.parametrize(("game", "kwargs", "tables"), GAMES, ids=[game for game, _, _ in GAMES])
+def test_no_step_uploads_a_number(
+    game: str, kwargs: dict[str, object], tables: tuple[Table, ...], network: NetworkConfig
+) -> None:
+    env = EnvConfig(id=game, kwargs=kwargs)
+    arena = arena_of(env, network, is_noted=False)
+    list(arena.run(tables, policies_of(env, network), steps=1))
+    with NoUploads(), torch.no_grad():
         arena._step()
 
 
