@@ -15,8 +15,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from league.agents.unroll.builder import OUTCOMES
 from league.agents.unroll.device_unrolls import DeviceUnrolls
 from league.agents.unroll.unroll import UnrollSpec, learnt_dtype
+
+UNTIL_THEN = (0.0, 1.0, True)
+"""Of a decision whose outcome is not known yet, in the order of `OUTCOMES`."""
 
 
 class DeviceRecorder:
@@ -34,6 +38,7 @@ class DeviceRecorder:
         }
         self._per_observation = [line.name for line in spec.fields if line.per_observation]
         self._per_observation += [f"obs.{name}" for name in spec.game.observations]
+        self._decided = [line.name for line in spec.fields if line.per_decision and line.name not in OUTCOMES]
         self._core = torch.zeros(2, num_rows + 1, spec.core_size, device=device)  # before an unroll, before the next
         self._cursor = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self._open = torch.zeros(num_rows, dtype=torch.bool, device=device)
@@ -71,12 +76,17 @@ class DeviceRecorder:
             for begin, states in zip((0, self._length), self._core, strict=True):
                 states[torch.where(records & (cursor == begin), rows, self._rows)] = core
 
-    def act(self, rows: Tensor, records: Tensor, *, actions: Tensor, log_probs: Tensor, versions: Tensor) -> None:
-        """Record the decisions of the rows just observed, [K] each; versions: int32, of the weights that decided."""
+    def act(self, rows: Tensor, records: Tensor, **decided: Tensor) -> None:
+        """Record the decisions of the rows just observed.
+
+        Args:
+          rows: int64 [K], distinct; records: bool [K], whether they are recorded.
+          decided: [K, ...] of every field per decision but `OUTCOMES`.
+        """
         places = self._at(rows, self._cursor[rows], records)
-        for name, values in (("actions", actions), ("log_probs", log_probs), ("versions", versions)):
-            self._flat[name][places] = values
-        for name, number in (("rewards", 0.0), ("discounts", 1.0), ("valid", True)):
+        for name in self._decided:
+            self._flat[name][places] = decided[name]
+        for name, number in zip(OUTCOMES, UNTIL_THEN, strict=True):
             self._flat[name].index_fill_(0, places, number)  # an assignment would copy the number from the host
         self._cursor[rows] += records
         self._open[rows] = records
