@@ -151,6 +151,8 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     found, reason = 0, f"a step of all games takes {number_text(step_s, 2)} s, which is too short to hand over"
     if situation.is_exact:
         reason = "the run repeats exactly"
+    elif draft.value("actors.games") == "device":
+        reason = "games on the device take no other process"
     elif situation.budget.core_seconds is not None:
         reason = "they save time and no core-seconds"
     elif free < 2:

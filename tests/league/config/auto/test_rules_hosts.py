@@ -63,9 +63,10 @@ def test_hosts_of_their_own_where_they_pay_off(budget: BudgetConfig, cores: int,
 
 
 def test_games_on_the_device_share_the_learners_process() -> None:
-    long, on_device = BudgetConfig(seconds=600.0), {"actors": {"games": "device"}}
-    config, reasons = settled(board_game(), on_device, budget=long, cores=2)
+    long, on_device = BudgetConfig(seconds=600.0), {"actors": {"games": "device", "num_envs": 32768}}
+    config, reasons = settled(board_game(costs=SLOW), on_device, budget=long, cores=16)
     assert (config.runtime.kind, config.actors.inference, config.actors.num_splits) == ("inprocess", "local", 1)
+    assert config.env.workers == 0
     assert reasons["runtime.kind"] == "games on the device share the learner's process"
 
 
