@@ -30,8 +30,10 @@ class Recording:
     def graph(self, _: object) -> Iterator[None]:
         self.recorded += 1
         self.is_recording = True
-        yield
-        self.is_recording = False
+        try:
+            yield
+        finally:
+            self.is_recording = False
 
 
 def test_each_run_is_one_step_and_the_graph_is_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +46,28 @@ def test_each_run_is_one_step_and_the_graph_is_recorded_once(monkeypatch: pytest
             graph.run()
             assert recording.steps == number
     assert (recording.recorded, recording.replays) == (1, 5)
+
+
+def test_a_step_that_cannot_be_recorded_is_run_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    recording = Recording()
+
+    @contextlib.contextmanager
+    def refused(_: object) -> Iterator[None]:
+        with recording.graph(_):
+            yield
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pretended_gpu(monkeypatch):
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: recording)
+        monkeypatch.setattr(torch.cuda, "graph", refused)
+        graph = StepGraph(recording.step, device=GPU)
+        for number in range(1, WARM_UP + 6):
+            graph.run()
+            assert recording.steps == number
+    assert (recording.recorded, recording.replays) == (1, 0)
+    assert "not permitted when stream is capturing" in caplog.text
 
 
 def test_a_cpu_runs_the_step_as_it_is() -> None:
