@@ -41,15 +41,19 @@ class Tiling:
         Returns:
           The row at each place of the tiles, int64 [N] (the first row at those left over), and the place of each row.
         """
-        is_held = holders.unsqueeze(1) == torch.arange(self._networks, device=holders.device)  # [K, M]
-        rank = is_held.cumsum(dim=0).gather(1, holders.unsqueeze(1)).squeeze(1) - 1
-        ends = ((is_held.sum(dim=0) + self.size - 1) // self.size).cumsum(dim=0)  # tiles up to each network's last
+        networks = torch.arange(self._networks, device=holders.device)
+        slots = torch.arange(len(holders), device=holders.device)
+        # One running sum over all networks: a GPU sums a column of many rows one by one.
+        summed = (networks.unsqueeze(1) == holders).view(-1).cumsum(dim=0).view(self._networks, -1)
+        counts = torch.diff(summed[:, -1], prepend=torch.zeros_like(networks[:1]))
+        rank = summed[holders, slots] - (summed[:, -1] - counts)[holders] - 1
+        ends = ((counts + self.size - 1) // self.size).cumsum(dim=0)  # tiles up to each network's last
         begins = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
         places = begins[holders] * self.size + rank
         tiles = torch.arange(self.count, device=holders.device)
         self.network_of = torch.searchsorted(ends, tiles, right=True).clamp(max=self._networks - 1)
         sources = torch.zeros(self.count * self.size, dtype=torch.int64, device=holders.device)
-        return sources.scatter(0, places, torch.arange(len(holders), device=holders.device)), places
+        return sources.scatter(0, places, slots), places
 
     def of_tiles(self, parameters: Sequence[Tensor]) -> Tensor:
         """The parameter of each tile's network, [G, ...]."""
