@@ -61,7 +61,7 @@ GAMES: Mapping[str, Game] = {
     "Connect Four, LSTM-1024": Game(
         "connect_four",
         {"network": LSTM, "actors": {"num_envs": 128}, "learner": {"batch_rows": 256}},
-        {"network": LSTM, "actors": {"num_envs": 8192}, "learner": {"batch_rows": 4096}},
+        {"network": LSTM, "actors": {"num_envs": 32768}, "learner": {"batch_rows": 16384}},
     ),
     "knights_archers_zombies, entities + MLP 128": Game(
         "pettingzoo:butterfly/knights_archers_zombies_v11", {"learner": {"batch_rows": 256}}
