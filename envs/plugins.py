@@ -63,7 +63,7 @@ def load(name: str) -> Any:
     if not colon or not where:
         raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
     if not is_place(where):
-        where = absolute(name, (Path.cwd(),)).rpartition(":")[0]
+        where = absolute(name, (Path(current_folder()),)).rpartition(":")[0]
     module = _load_place(Path(where)) if is_place(where) else _load_module(where)
     try:
         return operator.attrgetter(attribute)(module)

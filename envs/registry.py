@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from league.envs.closing import closed_on_error
 from league.envs.guard.foreign_code import foreign_code
+from league.envs.guard.settings import current_folder
 from league.envs.guard.stand_ins import EndOfProcess
 from league.envs.own_code.places import absolute
 from league.envs.plugins import MissingModuleError, PluginError, install_extra, load, name_given
@@ -110,7 +111,7 @@ def config_of(game: GivenGame) -> EnvConfig:
     if not isinstance(game, EnvConfig):
         raise EnvError(f"env= is {type(game).__name__}; give {forms}")
     is_adapted = game.id.partition(":")[0] in ADAPTERS
-    return game if is_adapted else replace(game, id=absolute(game.id, (Path.cwd(),)))
+    return game if is_adapted else replace(game, id=absolute(game.id, (Path(current_folder()),)))
 
 
 def _adapter(prefix: str, env_id: str) -> Callable[..., Any]:

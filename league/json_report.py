@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import Field, asdict
 from typing import Any, ClassVar
@@ -20,7 +21,8 @@ class JsonReport:
         Raises:
           ValueError: a number is not finite in a report that must be.
         """
-        return json.dumps({**self.json_fields(), **self.json_extras()}, allow_nan=not self.must_be_finite)
+        fields = _without_bounds_as_null({**self.json_fields(), **self.json_extras()})
+        return json.dumps(fields, allow_nan=not self.must_be_finite)
 
     def json_fields(self) -> Mapping[str, object]:
         """The fields as they stand in the JSON object."""
@@ -29,3 +31,15 @@ class JsonReport:
     def json_extras(self) -> Mapping[str, object]:
         """Further keys of the JSON object; one that names a field replaces its value."""
         return {}
+
+
+def _without_bounds_as_null(value: Any) -> Any:
+    """The same with null for a bound of an interval that has none, as of the mean of one group; JSON has no infinity."""
+    if isinstance(value, Mapping):
+        return {
+            key: None
+            if key in ("low", "high") and isinstance(one, float) and math.isinf(one)
+            else _without_bounds_as_null(one)
+            for key, one in value.items()
+        }
+    return [_without_bounds_as_null(one) for one in value] if isinstance(value, list | tuple) else value

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import contextlib
 import gc
-import importlib
 import logging
 import operator
 import os
@@ -32,7 +32,7 @@ OUR_VARIABLES = tuple(
 )
 """Beginnings of the names of variables that steer this program or its children."""
 
-handler_of: Callable[[int], Any] = importlib.import_module("_signal").getsignal
+handler_of: Callable[[int], Any] = _signal.getsignal
 """Without the enums of `signal`, which cost twenty times the call: it is asked at every step."""
 
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from league.envs.guard.settings import current_folder
+
 SHIPPED, SHIPPED_FOLDERS = "league_own_files", "folders.json"
 """Package with copies of the user's files on a machine of a cluster, and its table: folder -> folder of the copy."""
 
@@ -96,7 +98,7 @@ def candidates(place: Path, *, run: Path, beside: str | None) -> Iterator[Path]:
         yield Path(os.path.normpath(run / beside))
     yield place
     parts = place.parts[1:]
-    for start in (Path.cwd(), *run.parents):
+    for start in (Path(current_folder()), *run.parents):
         for first in range(len(parts)):
             yield start.joinpath(*parts[first:])
 

@@ -25,8 +25,8 @@ from league.wording import counted, number_text
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig
+    from league.config.actor_config import ActorConfig
     from league.config.run_config import (
-        ActorConfig,
         BudgetConfig,
         EvaluationConfig,
         ProbesConfig,

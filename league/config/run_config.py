@@ -12,6 +12,7 @@ from typing import Literal
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
+from league.config.actor_config import ActorConfig
 from league.config.learner_options import with_options
 from league.config.yaml import yaml_text
 from league.core.state.league_config import LeagueConfig
@@ -51,28 +52,6 @@ class GameConfig:
 
     information: Literal["open", "hidden", "unknown"] | None = None
     moves: Literal["in_turn", "at_once"] | None = None
-
-
-@dataclass(frozen=True)
-class ActorConfig:
-    """The actor hosts.
-
-    Fields:
-      num_envs: games that one actor host steps together.
-      inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for
-        all actor hosts of the machine, on a GPU where there is one.
-      num_splits: parts of the games, 1 or 2. Two take turns: while one waits for decisions or processes of games, the
-        other is decided or stepped.
-      games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
-        there is one. "device" is for built-in games and `runtime.kind: inprocess`.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    num_envs: int = 256
-    inference: Literal["local", "central"] = "local"
-    num_splits: int = 1
-    games: Literal["host", "device"] = "host"
 
 
 @dataclass(frozen=True)

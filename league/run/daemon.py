@@ -133,7 +133,7 @@ class Daemon:
         self._do(StartRun())
         self._frozen.take_back_mended()
         self._unacted.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
-        reason = None
+        reason = self._account.ended  # before this start: then nothing is trained
         while reason is None:
             settled = self._cycle("training", grant=RequestLease)
             reason = SIGNAL if self.stop_requested else self._account.ended if settled else None

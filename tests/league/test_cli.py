@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from league.cli.options import seconds_of
-from league.errors import LeagueError
+from league.errors import PREEMPTED, LeagueError
 from league.store.run_folder import RunFolder
 from tests.league.commands import PROGRESS, ROOT, Ran, league, spawn, wait_for_play, wait_until
 from tests.league.tiny_runs import ONE_PLAYER, events_of, start, state_of, tiny, write_config
@@ -282,7 +282,7 @@ def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 0, err
+    assert process.returncode == PREEMPTED, err
     assert "Stopping" in out
     assert "it was asked to stop" in out
     state = state_of(run)

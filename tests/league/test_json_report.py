@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from league.json_report import JsonReport
+from league.judge.matches.match_result import Interval
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,14 @@ def test_only_a_report_that_must_be_finite_refuses_other_numbers() -> None:
     assert json.loads(Loose(float("inf")).to_json())["value"] == float("inf")
     with pytest.raises(ValueError, match="not JSON compliant"):
         Strict(float("inf")).to_json()
+
+
+def test_an_interval_without_bounds_has_null_for_them() -> None:
+    """The mean of one group has a value alone, also in a report of finite numbers."""
+
+    @dataclass(frozen=True)
+    class Judged(Strict):
+        mean: tuple[Interval, ...] = (Interval(0.5, -math.inf, math.inf), Interval(0.5, 0.4, 0.6))
+
+    rows = json.loads(Judged(0.5).to_json())["mean"]
+    assert rows == [{"value": 0.5, "low": None, "high": None}, {"value": 0.5, "low": 0.4, "high": 0.6}]

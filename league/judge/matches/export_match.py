@@ -10,7 +10,8 @@ import time
 from dataclasses import replace
 
 from league.core.metagame.meta_game import own_snapshots
-from league.judge.matches.report import EvalReport, evaluate_run
+from league.judge.matches import report as match_report
+from league.judge.matches.report import EvalReport
 from league.policies.auto_export import CHALLENGERS, ExactExports, ExportMatch, strongest_export
 from league.policies.exact_file import made_of, write_exact
 from league.policies.loading import OpenRun
@@ -48,7 +49,7 @@ def keep_export_matches(run: OpenRun, *, limit_s: float, games: int = GAMES) -> 
         before = known.match_of(challenger, chosen)
         if left <= 0.0 or (before is not None and (before.games >= games or before.limit_s >= left)):
             continue
-        report = evaluate_run(run.path, players=(challenger, chosen), bots=(), games=games, limit_s=left)
+        report = match_report.evaluate_run(run.path, players=(challenger, chosen), bots=(), games=games, limit_s=left)
         match = _match_of(report, challenger, chosen, limit_s=left)
         if match is None or (before is not None and before.games > match.games):
             continue

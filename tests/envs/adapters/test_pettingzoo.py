@@ -352,5 +352,5 @@ class OneValue(PettingZooParallel):
 
 
 def test_a_parallel_reset_that_returns_observations_only_is_one_sentence() -> None:
-    with pytest.raises(EnvError, match="reset returned a dict; a parallel env returns two dicts"):
+    with pytest.raises(EnvError, match="reset returned a dict; it must return observations, infos"):
         ParallelEnv.of(OneValue, env_id="one", num_envs=1)

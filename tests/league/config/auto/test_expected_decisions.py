@@ -9,6 +9,7 @@ import pytest
 from league.config.auto.measure import core_share
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
+from league.wording import number_text
 from tests.league.config.auto.situations import FAST, board_game, poker, settled
 
 PYTHON_GAME = board_game(costs=replace(FAST, call_s=6e-5, game_s=5e-5))
@@ -47,7 +48,7 @@ def test_entropy_is_chosen_for_decisions_that_are_learnt_from_as_often_as_the_ru
     situation = Situation(PYTHON_GAME, BudgetConfig(core_seconds=600.0))
     settings = {"epochs": epochs, "batch": found.learner.batch_rows * found.learner.unroll_length}
     least = situation.least_decisions(found.actors.num_envs, **settings)
-    assert f"at least {least:.2g} decisions" in reasons["learner.entropy_cost"]
+    assert f"at least {number_text(least, 2)} decisions" in reasons["learner.entropy_cost"]
     expected = situation.decisions(found.actors.num_envs, **settings)
     assert found.runtime.expected_decisions == pytest.approx(expected, rel=0.06)
     assert found.learner.entropy_cost_end == pytest.approx(0.25 * found.learner.entropy_cost, rel=0.01)

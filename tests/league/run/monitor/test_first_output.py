@@ -39,7 +39,7 @@ def wait_for(condition: object, *, deadline_s: float = 20.0) -> None:
         threading.Event().wait(0.01)
 
 
-@pytest.mark.parametrize("command", [["eval", "x"], ["train", "tic_tac_toe"], ["init", "chess"]])
+@pytest.mark.parametrize("command", [["eval", "x"], ["train", "tic_tac_toe"], ["init", "connect_four"]])
 def test_a_command_is_heard_of_before_a_heavy_import_is_over(command: list[str]) -> None:
     """The import never ends here, as that of a cold machine may seem not to."""
     process = subprocess.Popen(

@@ -19,6 +19,10 @@ from league.run.monitor.metrics import run_metrics
 from league.run.monitor.names import (
     BEST_RATING,
     EPISODE_LENGTH,
+    EVAL_GAMES,
+    EVAL_HIGH,
+    EVAL_LOW,
+    EVAL_SCORE,
     HOSTS_LOST,
     METRICS,
     PROBE_CORE_S,
@@ -78,7 +82,8 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(tmp_path: Path) 
     start(tmp_path, tiny(env=SEATS_CUT_OFF), env_steps=1_500)
     rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
     reported = {name for row in rows if row is not None for name in row.values}
-    assert {metric_of(name) for name in reported} == set(METRICS.values()) - {PROBE_VALUE, PROBE_CORE_S, PROBE_FRACTION}
+    elsewhere = {PROBE_VALUE, PROBE_CORE_S, PROBE_FRACTION, EVAL_SCORE, EVAL_LOW, EVAL_HIGH, EVAL_GAMES}
+    assert {metric_of(name) for name in reported} == set(METRICS.values()) - elsewhere
     last = rows[-1]
     assert last is not None
     totals = state_of(tmp_path / "run").totals

@@ -12,6 +12,7 @@ import pytest
 from league.cli.options import games_line
 from league.config.loading import load_config
 from league.envs.protocol import EnvError
+from league.errors import PREEMPTED
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Spent
 from league.run.session import Ended
 from league.see.reports.run_summary import evaluation_limit_s, next_commands, show_end
@@ -82,7 +83,7 @@ def test_a_stop_that_was_asked_for_plays_nothing(
     ended = Ended(RunFolder(made), reason, Spent(), seconds=100.0)
     monkeypatch.setattr("league.run.launch.resume", lambda *_, **__: ended)
     monkeypatch.setattr("league.see.reports.run_summary.show_end", lambda *_, **given: shown.update(given))
-    assert league("resume", made).code == 0
+    assert league("resume", made).code == (PREEMPTED if reason == SIGNAL else 0)
     assert (shown["limit_s"] is not None) == evaluates
 
 

@@ -1,0 +1,28 @@
+"""The settings of actor hosts: how many games, and where they are played and decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class ActorConfig:
+    """The actor hosts.
+
+    Fields:
+      num_envs: games that one actor host steps together.
+      inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for
+        all actor hosts of the machine, on a GPU where there is one.
+      num_splits: parts of the games, 1 or 2. Two take turns: while one waits for decisions or processes of games, the
+        other is decided or stepped.
+      games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
+        there is one. "device" is for built-in games and `runtime.kind: inprocess`.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    num_envs: int = 256
+    inference: Literal["local", "central"] = "local"
+    num_splits: int = 1
+    games: Literal["host", "device"] = "host"
