@@ -34,12 +34,8 @@ class JsonReport:
 
 
 def _without_bounds_as_null(value: Any) -> Any:
-    """The same with null for a bound of an interval that has none, as of the mean of one group; JSON has no infinity."""
+    """The same with null for a bound that an interval lacks, as that of the mean of one group: JSON has no infinity."""
     if isinstance(value, Mapping):
-        return {
-            key: None
-            if key in ("low", "high") and isinstance(one, float) and math.isinf(one)
-            else _without_bounds_as_null(one)
-            for key, one in value.items()
-        }
+        unbounded = {key for key in ("low", "high") if isinstance(one := value.get(key), float) and math.isinf(one)}
+        return {key: None if key in unbounded else _without_bounds_as_null(one) for key, one in value.items()}
     return [_without_bounds_as_null(one) for one in value] if isinstance(value, list | tuple) else value
