@@ -60,7 +60,7 @@ def _measured(folder: Path, *, mode: str, url: str) -> tuple[float, float, float
         wait_for(lambda: False, deadline_s=WINDOW_S)
         done, cpu, wall = counted() - before, cpu_seconds(command.pid) - cpu, time.monotonic() - begun
         asked = time.monotonic()
-        if command.stop() != 0 or not done:
+        if not (command.stop() and done):
             raise command.failure("it did not stop in good order")
         return cpu / done, wall / done, time.monotonic() - asked
     finally:

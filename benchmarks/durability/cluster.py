@@ -188,9 +188,9 @@ class Scenes:
 
     def ends(self) -> None:
         """The run stops in good order, and its books are audited."""
-        code = self._command.stop()
+        in_order = self._command.stop()
         self.leases.look()
-        self.report.add("end: exit code of the run", -1.0 if code is None else code, "code", at_most=0)
+        self.report.add("end: runs that did not stop in good order", not in_order, "runs", at_most=0)
         found, problems = audit_run(self.run, self.leases.finished), verify(self.run)
         self.report.add(
             "end: finished leases seen by an outside reader", len(self.leases.finished), "leases", at_least=1

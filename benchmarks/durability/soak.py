@@ -134,7 +134,7 @@ class Soak:
         self.refused: Counter[str] = Counter()
         self.unanswered: list[str] = []
         self.memory: list[tuple[float, float]] = []
-        self.exit_code: int | None = None
+        self.in_order = False
         self.snapshots = 0
 
     def run(self) -> None:
@@ -162,7 +162,7 @@ class Soak:
             time.sleep(0.05)
             if self._command.ended is not None:
                 raise self._command.failure("it left by itself")
-        self.exit_code = self._command.stop()
+        self.in_order = self._command.stop()
         self._tick()
         self.snapshots = len(state_of_run(RunFolder.open(self.path)).snapshots)
 
@@ -207,7 +207,7 @@ def add_rows(report: Report, soak: Soak, found: Audit, problems: list[str]) -> N
     report.add("operations refused by a rule", sum(soak.refused.values()), "operations")
     report.add("operations without an answer", len(soak.unanswered), "operations", at_most=0)
     add_books(report, lost=found.lost, doubled=found.doubled, off=found.off, problems=problems)
-    report.add("exit code of the stop", soak.exit_code, "", at_most=0)
+    report.add("stops that were not in good order", not soak.in_order, "stops", at_most=0)
     settled = [sample for sample in soak.memory if sample[0] >= min(SETTLED_S, soak.seconds / 6.0)]
     report.add("snapshots taken", soak.snapshots, "snapshots")
     report.add("memory of the daemon, slope once settled", slope_per_hour(settled), "MiB/h", at_most=1.0)

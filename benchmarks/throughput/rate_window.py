@@ -124,7 +124,7 @@ def measure_run(
         )
         end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
         memory_mib = tree_memory_mib(command.pid)
-        if command.stop() != 0:
+        if not command.stop():
             raise command.failure("it did not stop in good order")
     finally:
         follower.close()

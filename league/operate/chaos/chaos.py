@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from league.core.state.events import LeaseFinished, LeaseGranted
-from league.errors import PREEMPTED
 from league.operate.chaos.audit import audit_run, verify
 from league.operate.chaos.faults import damage_copy, fill_for, helper_of, slow_for, stop_for
 from league.operate.chaos.follower import Command, JournalFollower, RunFailed, of_kind, wait_for
@@ -134,9 +133,9 @@ class Chaos:
         self._await_lease(after=self._granted, deadline_s=RECOVERY_S)
         command = self._running()
         remains = self._census()
-        code = command.stop()
+        in_order = command.stop()
         self._tick()
-        if code not in (0, PREEMPTED):
+        if not in_order:
             raise command.failure("it did not stop in good order")
         self._remains.append(replace(remains, killed_at=time.monotonic()))
         if not self._idle(CENSUS_S, until=lambda: not self._remains):

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from league.core.state.events import EVENTS
 from league.envs.workers.child_endings import wait_for_killed
-from league.errors import StorageError
+from league.errors import PREEMPTED, StorageError
 from league.processes.processor_time import cpu_seconds
 from league.processes.reaper import descendants
 from league.store.journal_reader import JournalReader
@@ -143,16 +143,16 @@ class Command:
         assert self._process is not None, "not started"
         self._process.send_signal(number)
 
-    def stop(self) -> int | None:
-        """Ask it to stop and wait; None where it did not leave within `STOP_S`."""
+    def stop(self) -> bool:
+        """Ask it to stop and wait; False where it did not leave within `STOP_S`, or left for another reason."""
         assert self._process is not None, "not started"
         self.census()
         if self.ended is None:
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(STOP_S)
+            return self._process.wait(STOP_S) in (0, PREEMPTED)
         except subprocess.TimeoutExpired:
-            return None
+            return False
 
     def close(self) -> None:
         """End whatever is left of the command and of what was seen below it, by process id; may be called twice."""
