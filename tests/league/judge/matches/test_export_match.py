@@ -9,6 +9,7 @@ import pytest
 
 from league.core.state.records import GameKind
 from league.judge.matches import export_match
+from league.judge.matches import report as match_report
 from league.judge.matches.export_match import keep_export_matches
 from league.policies.auto_export import AUTO, BEST, EMA, LAST, ExactExports, ExportMatch, auto_choice
 from league.policies.exact_file import made_of, read_exact, write_exact
@@ -44,7 +45,7 @@ def test_matches_are_played_once_and_count_until_the_run_trains_on(
     assert [home for home, _ in kept(path)] == distinct(path)
     exact = open_run(path).exact
     assert exact is not None and all(match.games == 20 for match in exact.matches)
-    monkeypatch.setattr(export_match, "evaluate_run", pytest.fail)
+    monkeypatch.setattr(match_report, "evaluate_run", pytest.fail)
     keep_export_matches(open_run(path), limit_s=60.0, games=20)
     monkeypatch.undo()
     go_on(path, env_steps=2_000)
@@ -90,7 +91,7 @@ def test_a_match_that_had_less_time_is_played_again(tmp_path: Path) -> None:
 
 def test_no_match_is_played_where_something_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start(tmp_path, tiny(env={"id": "kuhn_poker"}, league=ONE_PLAYER), env_steps=1_000)
-    monkeypatch.setattr(export_match, "evaluate_run", pytest.fail)
+    monkeypatch.setattr(match_report, "evaluate_run", pytest.fail)
     keep_export_matches(open_run(tmp_path / "run"), limit_s=60.0)
 
 
@@ -98,5 +99,5 @@ def test_no_match_is_played_between_equal_weights(tmp_path: Path, monkeypatch: p
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
     path = tmp_path / "run"
     monkeypatch.setattr(export_match, "made_of", lambda state: dict.fromkeys((BEST, LAST, EMA), "the same"))
-    monkeypatch.setattr(export_match, "evaluate_run", pytest.fail)
+    monkeypatch.setattr(match_report, "evaluate_run", pytest.fail)
     keep_export_matches(open_run(path), limit_s=60.0)
