@@ -41,6 +41,7 @@ GROUND_FLOOR = {
     "agents/learner/config.py",
     "agents/learner/errors.py",
     "league/errors.py",
+    "league/higher_wings.py",
     "league/hosts/protocol.py",
     "league/json_report.py",
     "league/progress.py",
@@ -107,7 +108,7 @@ HOMES = {
 }
 """Package -> the only files (or folders) of ours that may import it. A new package gets a line here."""
 
-PURE = ("league.envs.component_choice", "league.envs.placements", "league.wording")
+PURE = ("league.envs.component_choice", "league.envs.placements", "league.higher_wings", "league.wording")
 """Rules outside of the core that it shares with the packages below; they import as little as it does."""
 
 CORE_MAY_NOT = {"datetime", "io", "os", "pathlib", "random", "shutil", "socket", "subprocess", "tempfile", "threading"}
@@ -195,6 +196,22 @@ def test_a_wing_imports_lower_floors_alone(path: Path) -> None:
         other = name.split(".")[1] if name.startswith("league.") else wing
         above = other in floors and other != wing and floors[other] >= floors[wing]
         assert not above, f"{name_of(path)} imports {name}, which is not below {wing}"
+
+
+@each_of(sources("league"))
+def test_a_wing_names_lower_floors_alone(path: Path) -> None:
+    """Also by a string: what lies above is named in `league/higher_wings.py`."""
+    floors = {wing: floor for floor, wings in enumerate(WINGS) for wing in wings}
+    wing, inside, _ = name_of(path).removeprefix("league/").partition("/")
+    if not inside:
+        return
+    tree = tree_of(path)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            for other in re.findall(r"\bleague\.(\w+)\.\w+", node.value):
+                above = other in floors and other != wing and floors[other] >= floors[wing]
+                assert not above, f"{name_of(path)}:{node.lineno} names {node.value!r}, which is not below {wing}"
 
 
 def test_every_folder_of_league_is_a_wing() -> None:

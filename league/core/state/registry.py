@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from league.envs.component_choice import Component, given_options, kind_of
+from league.higher_wings import SOLVERS as SOLVERS_ABOVE
 
 MATCHMAKERS: Mapping[str, str] = {
     "main_agent": "league.core.matchmaking.roles:MainAgent",
@@ -43,12 +44,11 @@ AUTO = "auto"
 """The name that leaves the choice of a solver to the number of sides."""
 
 SOLVERS: Mapping[str, str] = {
-    "nash": "league.policies.nash_lp:nash",
+    **SOLVERS_ABOVE,
     "regret_matching": "league.core.metagame.solvers:regret_matching",
     "replicator": "league.core.metagame.solvers:replicator",
 }
-"""Name -> "module:attribute" of a `league.core.metagame.solvers.Solver`. The linear program lies outside the core with
-the package that solves it, and is loaded only where it is asked for."""
+"""Name -> "module:attribute" of a `league.core.metagame.solvers.Solver`."""
 
 PRESETS: Mapping[str, str] = {
     "alphastar": "league.core.state.presets:alphastar",

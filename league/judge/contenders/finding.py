@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from league import higher_wings
 from league.agents.acting.policy import ActInputs
 from league.config.contender_names import PROGRAMS, is_folder, runs_outside_code
 from league.core.state.records import BOT_PREFIX
@@ -30,8 +31,7 @@ CONTENDERS: Mapping[str, str] = {
     "bot": "league.judge.contenders.bots:find_bot",
     "uci": "league.judge.contenders.uci:find_uci",
     "gtp": "league.judge.contenders.gtp:find_gtp",
-    "http": "league.deploy.serving.served:find_served",
-    "unix": "league.deploy.serving.served:find_served",
+    **higher_wings.CONTENDERS,
 }
 """Kind, the word before the first colon -> "module:attribute" of its `Finder`; anything else is a folder."""
 

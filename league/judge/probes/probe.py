@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from league import higher_wings
 from league.core.state.records import ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
 from league.envs.component_choice import Component, kind_of
@@ -115,7 +116,7 @@ PROBES: Mapping[str, str] = {
     "exact": "league.judge.probes.exact:Exact",
     "past": "league.judge.probes.past:Past",
     "mean_return": "league.judge.probes.returns:MeanReturn",
-    "exploiter": "league.lab.exploit.probe:Exploiter",
+    **higher_wings.PROBES,
 }
 """Name -> "module:attribute" of a class that is made with its options."""
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from league.envs.workers.child_endings import wait_for_killed
+from league.higher_wings import PAGE
 from league.processes.child_process import end_with_parent
 from league.store.run_folder import RunFolder
 
@@ -22,7 +23,7 @@ def page_process(folder: RunFolder, *, say: Callable[[str], object]) -> Iterator
     try:
         with (folder.logs_path / "page.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "league.see.page.beside", str(folder.path)],
+                [sys.executable, "-m", PAGE, str(folder.path)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

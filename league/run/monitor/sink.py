@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
+from league import higher_wings
 from league.envs.component_choice import Component, kind_of
 from league.envs.plugin_options import component_of
 from league.envs.plugins import install_extra, resolve
@@ -66,15 +67,12 @@ class MetricSink(Protocol):
 
 METRIC_SINKS: Mapping[str, str] = {
     "jsonl": "league.run.monitor.jsonl_sink:open_jsonl_sink",
-    "wandb": "league.see.trackers.wandb_sink:open_wandb_sink",
+    **higher_wings.METRIC_SINKS,
 }
 """Name -> "module:attribute" of a function that makes the sink from a `SinkContext`."""
 
 
-OPTIONAL_SINKS: Mapping[str, str] = {
-    "tensorboard": "league.see.trackers.tensorboard_sink:TensorboardSink",
-    "mlflow": "league.see.trackers.mlflow_sink:open_mlflow_sink",
-}
+OPTIONAL_SINKS: Mapping[str, str] = higher_wings.OPTIONAL_SINKS
 """As `METRIC_SINKS`, of those that `monitor.sinks` may name: made with their options as well. Each needs the package of
 its name, which the extra of the same name brings."""
 

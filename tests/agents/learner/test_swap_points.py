@@ -133,6 +133,6 @@ sys.meta_path.insert(0, Refuse())
 import league.agents.learner.build, league.agents.learner.pipeline.torch_pipeline
 import league.agents.learner.data.feeder, league.agents.learner.workers.worker_process
 parts = {name.split(".")[1] for name in sys.modules if name.startswith("league.")}
-assert parts == {"agents", "core", "envs", "version"}, parts
+assert parts == {"agents", "core", "envs", "higher_wings", "version"}, parts
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120.0)
