@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.agents.learner.config import MAX_COST
+from league.envs.text.number_text import number_text
 
 MAX_EPOCHS = 1000
 """Most optimizer steps on one batch."""
@@ -45,7 +46,7 @@ class ActorCriticConfig:
         for name in ("value_cost", "upgo_cost", "magnet_cost"):
             cost = getattr(self, name)
             if cost < 0 or MAX_COST < cost < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {cost} must be at least 0 and at most {MAX_COST:g}")
+                found.append(f"{name}: {cost} must be at least 0 and at most {number_text(MAX_COST)}")
         for name in ("clip_rho", "clip_c", "clip_pg_rho"):
             clip = getattr(self, name)
             if clip is not None and clip <= 0:
