@@ -18,6 +18,8 @@ class ActorConfig:
         other is decided or stepped.
       games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
         there is one. "device" is for built-in games and `runtime.kind: inprocess`.
+      wait_for_update: whether an actor host waits until its unrolls are learnt from, as in A2C, and does not play on
+        with the old weights. It plays on where all wait and their rows make no whole batch. One process always waits.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -26,3 +28,4 @@ class ActorConfig:
     inference: Literal["local", "central"] = "local"
     num_splits: int = 1
     games: Literal["host", "device"] = "host"
+    wait_for_update: bool = False

@@ -176,6 +176,11 @@ def _at_most(value: object, **maxima: float) -> Iterator[str]:
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1, num_splits=1)
     yield from _at_most(actors, num_splits=min(2, actors.num_envs))
+    if actors.wait_for_update and actors.num_splits > 1:
+        yield (
+            f"wait_for_update: {actors.num_splits} parts of the games take turns, so that one is in the middle of its "
+            "unrolls when those of the other are learnt; use num_splits: 1"
+        )
     if actors.num_envs > MAX_NUM_ENVS:
         yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; run more games on more actor hosts"
 

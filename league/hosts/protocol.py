@@ -43,6 +43,7 @@ class HostSetup:
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
       games: where they are played, as in `actors.games`.
+      wait_for_update: as in `actors`.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -60,6 +61,7 @@ class HostSetup:
     inference: str = ""
     num_splits: int = 1
     games: str = "host"
+    wait_for_update: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """The setup that the hosts of a run build from."""
     rows = config.actors.num_envs * spec.num_seats
     batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    wanted = batches * config.learner.batch_rows
+    if config.actors.wait_for_update:  # what completes together goes together, and no more than one update at a time
+        wanted = min(rows, config.learner.batch_rows)
     one_row = UnrollSpec(spec, config.learner.unroll_length).allocate(1).arrays().values()
     fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images
     return HostSetup(
@@ -33,12 +36,13 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         network=config.network,
         learner=config.learner,
         num_envs=config.actors.num_envs,
-        chunk_rows=min(batches * config.learner.batch_rows, fitting),
+        chunk_rows=min(wanted, fitting),
         seed=config.seed,
         deadlines=run_deadlines(config),
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
         num_splits=config.actors.num_splits,
         games=config.actors.games,
+        wait_for_update=config.actors.wait_for_update,
     )
 
 

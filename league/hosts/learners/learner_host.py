@@ -9,10 +9,10 @@ from typing import Protocol
 import torch
 
 from league.agents.learner.build import build_learner
-from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.errors import GradientCheckError, LearnerError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
-from league.agents.unroll.codec import ChunkError, ChunkHeader
+from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
@@ -32,6 +32,10 @@ class Workers:
 
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -170,3 +174,10 @@ def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
         raise ChunkError(
             f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
         )
+
+
+def decoded(chunk: OpenChunk) -> Unrolls:
+    """The rows of a chunk. Raises ChunkError where they are not as it says."""
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
