@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.trial import try_network, try_objective
 from league.agents.nets.network import Network, build_network
+from league.config.player_settings import has_own, settings_of
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -48,6 +50,11 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    for index, group in enumerate(config.league.players):
+        if has_own(group):
+            own = settings_of(config, group.player_id(0))
+            found = _network_problems(replace(config, learner=own.learner, network=own.network), spec)
+            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))

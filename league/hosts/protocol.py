@@ -18,6 +18,7 @@ from league.agents.learner.learner import UpdateReport
 from league.agents.nets.config import NetworkConfig
 from league.agents.weights import Weights
 from league.config.deadlines import Deadlines
+from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, Hyperparameter, Lease, Progress
 from league.envs.failures import GameFailure
@@ -37,6 +38,8 @@ class HostSetup:
       env, network, learner: settings.
       num_envs: games that an actor host steps at once. num_splits: parts of them that take turns.
       chunk_rows: unrolls sent to the learner in one piece.
+      players: prefix of a group's ids -> setup with the learner, network and chunk_rows of its players, where these
+        have settings of their own.
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
@@ -62,14 +65,24 @@ class HostSetup:
     num_splits: int = 1
     games: str = "host"
     wait_for_update: bool = False
+    players: Mapping[str, HostSetup] = field(default_factory=dict)
+
+    def of(self, player: str) -> HostSetup:
+        """Where the learner and the network of a player stand: here, unless it has settings of its own."""
+        return self.players.get(prefix_of(player), self)
+
+    @property
+    def num_workers(self) -> int:
+        """Most worker processes of a player's learner."""
+        return max(setup.learner.pipeline.num_workers for setup in (self, *self.players.values()))
 
 
 @dataclass(frozen=True)
 class PlayLease:
     """For an actor host: play under a lease.
 
-    frozen: weights of the named snapshots, but for those that the runtime keeps. networks: of those from outside that
-      joined after the host was built.
+    frozen: weights of the named snapshots, but for those that the runtime keeps. networks: of those among them whose
+      network need not be the run's.
     """
 
     lease: Lease

@@ -98,7 +98,7 @@ class Daemon:
         self._deterministic = isinstance(runtime, DeterministicRuntime)
         self._hosts = HostTable(leased={lease.host: number for number, lease in league.state.leases.items()})
         self._effects = Effects(
-            league, runtime, policies, self._frozen, self._hosts, learner=config.learner, execute=self._do, say=say
+            league, runtime, policies, self._frozen, self._hosts, config=config, execute=self._do, say=say
         )
         self._snapshots = SnapshotRequests(config.runtime, execute=self._do)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
@@ -247,7 +247,7 @@ class Daemon:
             return
         self._config = config = self._operator.config
         self._account.budget = config.budget
-        self._effects.learner = config.learner
+        self._effects.config = config
         self._policies.use(config)
         self._snapshots.settings = self._restart_states.settings = config.runtime
 

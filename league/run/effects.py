@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from league.agents.learner.config import LearnerConfig
 from league.agents.restart_state import counters_in, ema_in
+from league.config.player_settings import settings_of
+from league.config.run_config import RunConfig
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
 from league.core.state.events import (
@@ -75,7 +76,7 @@ class Effects:
       league: history of the run. runtime: where hosts run.
       policies: the stores. frozen: weights of snapshots.
       hosts: shared with the daemon.
-      learner: settings of learners as they are now; the daemon keeps them up to date.
+      config: of the run as it is now; the daemon keeps it up to date.
       execute: has the league decide on a command. say: tells the user one sentence.
     """
 
@@ -87,7 +88,7 @@ class Effects:
         frozen: FrozenWeights,
         hosts: HostTable,
         *,
-        learner: LearnerConfig,
+        config: RunConfig,
         execute: Callable[[Command], bool],
         say: Callable[[str], object],
     ) -> None:
@@ -98,7 +99,7 @@ class Effects:
         self._hosts = hosts
         self._execute = execute
         self._say = say
-        self.learner = learner
+        self.config = config
         self._newest_checkpoint = {
             name: player.checkpoint.digest
             for name, player in league.state.players.items()
@@ -130,7 +131,7 @@ class Effects:
             self._newest_checkpoint.pop(player, None)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
-        self._runtime.submit(replace(install, learner=self.learner))
+        self._runtime.submit(replace(install, learner=settings_of(self.config, player).learner))
 
     def report_progress(self, progress: Progress) -> None:
         """Tell the league of a learner's progress where that is news."""
@@ -145,7 +146,8 @@ class Effects:
         for player in self._league.state.players.values():
             own = any(key in keys for key in (f"players.{player.name}.{name}" for name in LEARNER_VALUES))
             if player.name in self._hosts.installed and (is_for_all or own):
-                self._runtime.submit(Reconfigure(player.name, tuned(self.learner, player.hyperparameters)))
+                learner = settings_of(self.config, player.name).learner
+                self._runtime.submit(Reconfigure(player.name, tuned(learner, player.hyperparameters)))
 
     def _prune_checkpoints(self, player: str) -> None:
         """Remove restart states but the one that the league names by now, and the one before; none while one is pinned.

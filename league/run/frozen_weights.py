@@ -67,10 +67,13 @@ class FrozenWeights:
             self._policies.let_go(self._league.state.snapshots[name])
 
     def networks_of(self, lease: Lease) -> dict[str, NetworkConfig]:
-        """The networks of those in a lease that are from outside: they may differ from the run's."""
-        snapshots = self._league.state.snapshots
-        names = filter(is_from_outside, self._snapshots_in(lease))
-        return {name: self._policies.network_of(snapshots[name]) for name in names}
+        """The networks of those in a lease that are from outside, or of players with one of their own."""
+        found = {name: self._league.state.snapshots[name] for name in self._snapshots_in(lease)}
+        return {
+            name: self._policies.network_of(info)
+            for name, info in found.items()
+            if is_from_outside(name) or self._policies.own_network(info.player) is not None
+        }
 
     def _snapshots_in(self, lease: Lease) -> list[str]:
         """Each snapshot that a lease names, once."""

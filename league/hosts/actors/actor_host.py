@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import msgspec
 import numpy as np
 import torch
 
@@ -23,6 +24,7 @@ from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.device_unrolls import AnyUnrolls
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.agents.weights import Weights
+from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
 from league.envs.bots import make_bot
@@ -91,9 +93,10 @@ class ActorHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._imported_networks = {
-            name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
-        }
+        self._built = {_key(setup.network): self._network}
+        self._own_networks = {prefix: self._network_of(own.network) for prefix, own in setup.players.items()}
+        self._other_networks = dict[str, Network]()
+        self.add_networks(setup.imported_networks)
         rows = setup.num_envs * self._spec.num_seats
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
@@ -105,10 +108,10 @@ class ActorHost:
         self._frozen: dict[str, Policy] = {}
 
     def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
-        """Build the networks of policies from outside that joined late, by policy id; known ones are passed over."""
+        """Take note of the networks of frozen policies, by policy id; known ones are passed over."""
         for name, network in networks.items():
-            if name not in self._imported_networks:
-                self._imported_networks[name] = build_network(self._spec, network, seed=0)
+            if name not in self._other_networks:
+                self._other_networks[name] = self._network_of(network)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.
@@ -235,11 +238,13 @@ class ActorHost:
 
     def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
+        learner, network = self._setup.of(key).learner, self._network_for(key)
+        others = (self._network, *self._own_networks.values(), *self._other_networks.values())
         return Arena(
             env,
-            UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
-            max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            UnrollSpec.of(self._spec, network, unroll_length=learner.unroll_length),
+            max_core=max(other.core_size for other in others),
+            bootstrap_time_limits=learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
@@ -279,9 +284,21 @@ class ActorHost:
 
     def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
         """A policy without weights; one with a network of its own acts here in any case."""
-        if self._inference is not None and name not in self._imported_networks:
+        network = self._network_for(name)
+        if self._inference is not None and network is self._network:
             return CentralPolicy(name, self._inference)
-        return NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+        return NetworkPolicy(network, dtype=self._dtype)
+
+    def _network_for(self, name: str) -> Network:
+        """The network of a policy, the run's where nothing says otherwise."""
+        return self._other_networks.get(name) or self._own_networks.get(prefix_of(name), self._network)
+
+    def _network_of(self, config: NetworkConfig) -> Network:
+        """A network with any weights; equal ones are built once."""
+        key = _key(config)
+        if key not in self._built:
+            self._built[key] = build_network(self._spec, config, seed=0)
+        return self._built[key]
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:
@@ -291,7 +308,7 @@ class ActorHost:
         """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
         pending = self._pending.setdefault(player, [])
         pending.append(unrolls)
-        rows = self._setup.chunk_rows
+        rows = self._setup.of(player).chunk_rows
         if sum(part.num_rows for part in pending) < rows:
             return
         everything = concatenate(pending)
@@ -312,6 +329,10 @@ class ActorHost:
             return self._codec.encode(unrolls, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
+
+
+def _key(network: NetworkConfig) -> bytes:
+    return msgspec.json.encode(network)
 
 
 def _share(whole: int, part: int, parts: int) -> int:

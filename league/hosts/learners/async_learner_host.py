@@ -109,8 +109,6 @@ class AsyncLearnerHost:
         self._spare_cores = spare_cores
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
-        network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
         self._requests: deque[Request[Any]] = deque()
@@ -258,10 +256,10 @@ class AsyncLearnerHost:
     def _ready(self) -> str | None:
         """The next player with a whole batch, else the next whose first rows have arrived."""
         ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
-        rows = self._setup.learner.batch_rows
-        block = rows // self._setup.learner.microbatches
-        whole = (player for player in self._next_player if ready[player] >= rows)
-        begun = (player for player in self._next_player if ready[player] >= block and not self._held[player].whole)
+        rows = {player: self._setup.of(player).learner.batch_rows for player in ready}
+        block = {player: rows[player] // self._setup.of(player).learner.microbatches for player in ready}
+        whole = (player for player in ready if ready[player] >= rows[player])
+        begun = (player for player in ready if ready[player] >= block[player] and not self._held[player].whole)
         return next(whole, None) or next(begun, None)
 
     def _learn(self, player: str) -> None:
@@ -273,7 +271,7 @@ class AsyncLearnerHost:
                 report = held.learner.update_stream(
                     blocks,
                     budget_fraction=self.budget_fraction,
-                    threads=self._threads_of_use(),
+                    threads=self._threads_of_use(player),
                     ahead=held.feeder.ahead,
                 )
         except FeederTimeoutError:
@@ -291,12 +289,12 @@ class AsyncLearnerHost:
             held.newest = Newest(weights, progress_of(player, held.learner), report, held.learner.skipped_updates)
         held.in_step.learnt()
 
-    def _threads_of_use(self) -> int:
+    def _threads_of_use(self, player: str) -> int:
         """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
 
         A batch in parts costs more in total than in one piece, so that it is cut only where cores would be idle.
         """
-        config = self._setup.learner
+        config = self._setup.of(player).learner
         with self._changed:
             waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
         most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
@@ -331,17 +329,19 @@ class AsyncLearnerHost:
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
+        own = self._setup.of(player)
+        network = build_network(self._spec, own.network, seed=self._setup.seed)
         feeder = Feeder(
-            self._unrolls,
-            self._setup.learner,
+            UnrollSpec.of(self._spec, network, unroll_length=own.learner.unroll_length),
+            own.learner,
             decode=decoded,
-            chunk_rows=self._setup.chunk_rows,
+            chunk_rows=own.chunk_rows,
             changed=self._changed,
             threads=GPU_DECODERS if torch.cuda.is_available() and not self._setup.wait_for_update else 1,
             pinned=torch.cuda.is_available(),
         )
         feeder.start()
-        in_step = InStep(self._changed, batch_rows=self._setup.learner.batch_rows)
+        in_step = InStep(self._changed, batch_rows=own.learner.batch_rows)
         with self._changed:
             self._held[player] = _Held(learner, feeder, newest_of(player, learner, None), in_step, first_version)
             if player not in self._next_player:

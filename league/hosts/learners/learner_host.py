@@ -131,11 +131,12 @@ def player_learner(
     Raises:
       LeagueError: its backend computes wrong gradients.
     """
+    own = setup.of(task.player)
     try:
         learner = build_learner(
             spec,
-            setup.network,
-            tuned(task.learner or setup.learner, task.hyperparameters),
+            own.network,
+            tuned(task.learner or own.learner, task.hyperparameters),
             seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
             dtype=dtype,
             teacher=setup.teacher,

@@ -121,11 +121,11 @@ class SyncLearnerHost:
     def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
         waiting = self._waiting[player]
         waiting.append(unrolls)
-        if sum(part.num_rows for part in waiting) >= self._setup.learner.batch_rows:
+        if sum(part.num_rows for part in waiting) >= self._setup.of(player).learner.batch_rows:
             self._learn(player, learner, concatenate_any(waiting))
 
     def _learn(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
-        rows = self._setup.learner.batch_rows
+        rows = self._setup.of(player).learner.batch_rows
         stop = unrolls.num_rows - unrolls.num_rows % rows
         for start in range(0, stop, rows):
             batch = unrolls.rows(start, start + rows)

@@ -119,7 +119,7 @@ class RayRuntime:
             self._reaper.start()
             self._cluster.start()
         held = {name: self._roster.players_of(name) for name in self._roster.of_kind("learner_host")}
-        self._placement.start(held, num_workers=self._setup.learner.pipeline.num_workers)
+        self._placement.start(held, num_workers=self._setup.num_workers)
         for host in self._roster.hosts.values():
             self._spawn(host)
 
