@@ -77,11 +77,23 @@ def player_problems(config: RunConfig) -> Iterator[str]:
         yield from (f"{place}.{problem}" for problem in problems)
 
 
-def own_values(config: RunConfig) -> Iterator[tuple[str, str, object, object]]:
-    """(prefix of the group, dotted key, the players' value, the run's value) of every setting that differs."""
+@dataclass(frozen=True)
+class OwnValue:
+    """A setting of a group that differs from the run's. place: of the group; key: within it, as in the run."""
+
+    place: int
+    key: str
+    own: object
+    run: object
+
+
+def own_values(config: RunConfig) -> Iterator[OwnValue]:
+    """Every setting in which the players of a group differ from the run."""
     run = plain_of(PlayerSettings(config.learner, config.network))
-    for prefix, settings in own_settings(config).items():
-        yield from ((prefix, *difference) for difference in _differences(plain_of(settings), run, ""))
+    for place, group in enumerate(config.league.players):
+        if has_own(group):
+            own = plain_of(settings_of(config, group.player_id(0)))
+            yield from (OwnValue(place, *difference) for difference in _differences(own, run, ""))
 
 
 def _differences(own: object, run: object, path: str) -> Iterator[tuple[str, object, object]]:

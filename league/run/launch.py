@@ -29,7 +29,7 @@ from league.run.budget import BUDGET, Limits, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
-from league.run.preset_remarks import preset_remarks
+from league.run.preset_remarks import player_remarks, preset_remarks
 from league.run.session import Ended, run_session
 from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
@@ -94,7 +94,7 @@ def start(
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time, storage=folder.storage)
         league.execute(_create(config, spec))
         league.execute(noted_config(text))
-        notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
+        notes = [*preset_remarks(config.league), *player_remarks(config), *remarks(imported, config.env)]
         return _begin_session(config, spec, imported, folder=folder, league=league, limits=limits, notes=notes)
 
 
