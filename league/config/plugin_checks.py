@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import BACKENDS, ROW_SOURCES
+from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.trial import try_network, try_objective, try_row_source

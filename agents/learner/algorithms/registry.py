@@ -1,4 +1,4 @@
-"""Registers objectives, optimizers, step backends, update modes and row sources by name."""
+"""Registers objectives, optimizers, step backends and update modes by name."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ BACKENDS: Mapping[str, str] = {
     "torch_pipeline": "league.agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
 }
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
-
-ROW_SOURCES: Mapping[str, str] = {"fifo": "league.agents.learner.data.feeder:fifo"}
-"""Name of `learner.row_source` -> "module:attribute" of a builder of a `row_source.RowSource`."""
 
 UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.step.replica_sync:AllReduce"}
 """Name of `learner.pipeline.update_mode` -> "module:attribute" of a `replica_sync.UpdateMode` class."""

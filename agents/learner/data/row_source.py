@@ -12,9 +12,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.learner.algorithms.registry import ROW_SOURCES
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.batch import Ahead
+from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.unroll.device_unrolls import AnyUnrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.envs.component_choice import kind_of

@@ -1,4 +1,4 @@
-"""Options of the built-in row sources, without torch, so that a configuration is checked without loading it."""
+"""The registry of row sources and the options of the built-in ones, without torch, so that a configuration is checked without loading it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 class FifoConfig:
     """Options of `fifo`: it has none."""
 
+
+ROW_SOURCES: Mapping[str, str] = {"fifo": "league.agents.learner.data.feeder:fifo"}
+"""Name of `learner.row_source` -> "module:attribute" of a builder of a `row_source.RowSource`."""
 
 ROW_SOURCE_OPTIONS: Mapping[str, type] = {"fifo": FifoConfig}
 """Name of a registered row source -> the record of its options."""

@@ -274,8 +274,9 @@ class AsyncLearnerHost:
                     budget_fraction=self.budget_fraction,
                     threads=self._threads_of_use(),
                     ahead=blocks.ahead,
+                    fresh_steps=blocks.fresh_steps,
                 )
-                held.source.learnt(None)
+                held.source.learnt(held.learner.row_errors)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return

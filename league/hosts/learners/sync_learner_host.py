@@ -132,9 +132,12 @@ class SyncLearnerHost:
         while source.rows_ready >= config.batch_rows:
             with source.batch(timeout_s=0.0) as blocks:
                 self._updates[player] = learner.update_stream(
-                    blocks, budget_fraction=self.budget_fraction, threads=config.pieces
+                    blocks,
+                    budget_fraction=self.budget_fraction,
+                    threads=config.pieces,
+                    fresh_steps=blocks.fresh_steps,
                 )
-                source.learnt(None)
+                source.learnt(learner.row_errors)
 
     def _source(self, player: str) -> RowSource[AnyUnrolls]:
         """An empty source of a player's rows, which come decoded."""
