@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from league.agents.device_games.registry import require_device_form
+from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
+from league.envs.component_choice import kind_of
 from league.envs.protocol import MAX_DEADLINE_S, EnvError
 from league.envs.registry import BUILT_IN, unknown_env
 from league.envs.workers.worker_env import MAX_WORKERS
@@ -70,6 +72,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield from _bots_that_copy(config.league)
     if config.actors.games == "device":
         yield from _device_problems(config)
+    for problem in wait_problems(config.actors, config.learner):
+        yield f"learner.{problem}"
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -94,6 +98,16 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
                 f"league.{place}: {bot} tries moves out on copies, and games in child processes cannot be copied; use "
                 "bot:random, or env.workers: 0"
             )
+
+
+def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Settings of a learner for whose updates no actor host can wait."""
+    source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    if actors.wait_for_update and source != DEFAULT_ROW_SOURCE:
+        yield (
+            f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
+            f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
+        )
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
-from league.config.checks import section_problems
+from league.config.checks import section_problems, wait_problems
 from league.config.learner_options import CHOICES, with_options
 from league.config.problems import known_paths, validate
 from league.config.run_config import RunConfig, plain_of
@@ -123,6 +123,8 @@ def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSettings) -
     for section in SECTIONS:
         yield from section_problems(section, getattr(made, section))
     for problem in made.learner.problems_with(made.network.value_output):
+        yield f"learner.{problem}"
+    for problem in wait_problems(config.actors, made.learner):
         yield f"learner.{problem}"
     for key in group.learner.keys() & OF_THE_RUN.keys():
         yield f"learner.{key}: {OF_THE_RUN[key]}; set learner.{key}"

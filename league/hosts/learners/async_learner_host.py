@@ -1,12 +1,13 @@
 """The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
-All learners live on one thread, which alternates between directives and updates. A chunk goes through the feeder of its
-player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
+All learners live on one thread, which alternates between directives and updates. A chunk goes to the row source of its
+player, which holds back whoever pushes. What others may read (the newest
 weights and counts) is one immutable record per player, replaced after each update.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -17,13 +18,12 @@ from typing import Any
 
 import torch
 
-from league.agents.learner.data.feeder import GPU_DECODERS, Feeder
+from league.agents.learner.data.feeder import GPU_DECODERS
+from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.errors import FeederClosedError, FeederTimeoutError
 from league.agents.learner.learner import Learner, UpdateReport
-from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.in_step import InStep
@@ -36,6 +36,7 @@ from league.hosts.learners.learner_host import (
     decoded,
     newest_of,
     player_learner,
+    player_source,
     progress_of,
 )
 from league.hosts.learners.requests import Answer, Request
@@ -66,7 +67,7 @@ class _Held:
     """
 
     learner: Learner
-    feeder: Feeder[OpenChunk]
+    source: RowSource[OpenChunk]
     newest: Newest
     in_step: InStep
     first_version: int = 0
@@ -139,15 +140,15 @@ class AsyncLearnerHost:
         check_address(header, run=self._setup.run, player=player)
         while True:
             held = self._get(player)
-            if not 1 <= num_rows <= held.feeder.capacity:
-                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            if not 1 <= num_rows <= held.source.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.source.capacity}")
             held.asked = True
             if header.version_max < held.first_version:
                 return held.newest.weights
             until = time.monotonic() + self._setup.deadlines.credit_s
             try:
-                with self._changed:
-                    held.feeder.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+                with self._changed if self._setup.wait_for_update else contextlib.nullcontext():
+                    held.source.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
                     if self._setup.wait_for_update:
                         held.in_step.wait(num_rows, sender=sender, until=until)
             except FeederClosedError:
@@ -255,7 +256,7 @@ class AsyncLearnerHost:
 
     def _ready(self) -> str | None:
         """The next player with a whole batch, else the next whose first rows have arrived."""
-        ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
+        ready = {player: self._held[player].source.rows_ready for player in self._next_player}
         rows = {player: self._setup.of(player).learner.batch_rows for player in ready}
         block = {player: rows[player] // self._setup.of(player).learner.microbatches for player in ready}
         whole = (player for player in ready if ready[player] >= rows[player])
@@ -267,13 +268,15 @@ class AsyncLearnerHost:
         self._next_player.remove(player)
         self._next_player.append(player)
         try:
-            with held.feeder.batch(timeout_s=self._patience_s) as blocks:
+            with held.source.batch(timeout_s=self._patience_s) as blocks:
                 report = held.learner.update_stream(
                     blocks,
                     budget_fraction=self.budget_fraction,
                     threads=self._threads_of_use(player),
-                    ahead=held.feeder.ahead,
+                    ahead=blocks.ahead,
+                    fresh_steps=blocks.fresh_steps,
                 )
+                held.source.learnt(held.learner.row_errors)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return
@@ -296,7 +299,7 @@ class AsyncLearnerHost:
         """
         config = self._setup.of(player).learner
         with self._changed:
-            waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
+            waiting = sum(held.source.waiting for held in self._held.values()) // self._pushes_each
         most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
         return next(number for number in range(most, 0, -1) if config.batch_rows % number == 0)
 
@@ -329,21 +332,13 @@ class AsyncLearnerHost:
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
-        own = self._setup.of(player)
-        network = build_network(self._spec, own.network, seed=self._setup.seed)
-        feeder = Feeder(
-            UnrollSpec.of(self._spec, network, unroll_length=own.learner.unroll_length),
-            own.learner,
-            decode=decoded,
-            chunk_rows=own.chunk_rows,
-            changed=self._changed,
-            threads=GPU_DECODERS if torch.cuda.is_available() and not self._setup.wait_for_update else 1,
-            pinned=torch.cuda.is_available(),
-        )
-        feeder.start()
-        in_step = InStep(self._changed, batch_rows=own.learner.batch_rows)
+        has_gpu = torch.cuda.is_available()
+        threads = GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1
+        place = SourcePlace(decoded, threads=threads, changed=self._changed, pinned=has_gpu)
+        source = player_source(player, self._setup, self._spec, place)
+        in_step = InStep(self._changed, batch_rows=self._setup.of(player).learner.batch_rows)
         with self._changed:
-            self._held[player] = _Held(learner, feeder, newest_of(player, learner, None), in_step, first_version)
+            self._held[player] = _Held(learner, source, newest_of(player, learner, None), in_step, first_version)
             if player not in self._next_player:
                 self._next_player.append(player)
 
@@ -358,17 +353,17 @@ class AsyncLearnerHost:
 
     def _release(self, player: str, held: _Held) -> None:
         """End what holds the rows of a player; its learner stays."""
-        held.feeder.close()
+        held.source.close()
         held.in_step.close()
-        self._count_refused(player, held.feeder)
+        self._count_refused(player, held.source)
 
     def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
         newest = held.newest
-        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.feeder))
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.source))
 
-    def _count_refused(self, player: str, feeder: Feeder[OpenChunk]) -> int:
+    def _count_refused(self, player: str, source: RowSource[OpenChunk]) -> int:
         """Chunks of a player that were refused so far; those that are new are logged."""
-        new = feeder.report()
+        new = source.report()
         if new.refused:
             logger.warning("%d chunks of %s were refused: %s", new.refused, player, new.reason)
         with self._changed:

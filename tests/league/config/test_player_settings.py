@@ -145,4 +145,4 @@ def test_what_differs_is_listed_with_the_value_of_the_run() -> None:
         OwnValue(1, "network.hidden", [8, 8], [12]),
     ]
     (remark,) = player_remarks(config_of())
-    assert remark.startswith("own: learner.batch_rows 16 (run: 128), learner.algorithm.kind \"ppo\" (run: \"vtrace\"), ")
+    assert remark.startswith('own: learner.batch_rows 16 (run: 128), learner.algorithm.kind "ppo" (run: "vtrace"), ')
