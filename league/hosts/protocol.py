@@ -385,8 +385,10 @@ class DeterministicRuntime(Protocol):
         """The state of all actor hosts between two leases; None where an env cannot be saved, or within a task."""
         ...
 
-    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
-        """Continue from a saved state. frozen: weights of every snapshot in it."""
+    def load_hosts(
+        self, state: HostState, frozen: Mapping[str, Weights], networks: Mapping[str, NetworkConfig]
+    ) -> None:
+        """Continue from a saved state. frozen: weights of every snapshot in it; networks: as in `PlayLease`."""
         ...
 
     def abandon(self) -> None:

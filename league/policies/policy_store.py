@@ -110,12 +110,16 @@ class PolicyStore:
             self._networks[info.digest] = network_of(self._snapshots.get(info.digest)[1])
         return self._networks[info.digest]
 
-    def own_network(self, player: str) -> NetworkConfig | None:
-        """The network of a player whose group has settings of its own, else None."""
-        return self._own_networks.get(prefix_of(player))
+    def other_networks(self, snapshots: Mapping[str, SnapshotInfo]) -> dict[str, NetworkConfig]:
+        """The networks of those that are from outside, or of players with one of their own. Raises as `snapshot`."""
+        return {
+            name: self.network_of(info)
+            for name, info in snapshots.items()
+            if not info.player or prefix_of(info.player) in self._own_networks
+        }
 
     def _network_of_player(self, player: str) -> NetworkConfig:
-        return self.own_network(player) or self._config.network
+        return self._own_networks.get(prefix_of(player), self._config.network)
 
     def _layout_of(self, network: NetworkConfig) -> Layout:
         key = msgspec.json.encode(network)
