@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from tests.agents.learner.learner_cases import weights_in
 
-GAME = {"sample": "tictactoe"}
+GAME = {"sample": "tic_tac_toe"}
 NETWORK = {"sample": NetworkConfig(hidden=(16,))}
 """Kind of acting -> a game and a network that fit it."""
 
@@ -37,7 +38,7 @@ def test_every_kind_has_a_record_of_options_and_none_needs_torch() -> None:
 
 @pytest.mark.parametrize("name", list(ACTING))
 def test_policies_of_every_kind_act_adopt_and_record_what_they_name(name: str) -> None:
-    with make(EnvConfig(GAME[name]), num_envs=4) as env:
+    with closing(make(EnvConfig(GAME[name]), num_envs=4)) as env:
         kind = make_acting(name, env.spec, ActingPlace(1, 2, 4))
         network = build_network(env.spec, NETWORK[name], seed=0)
         policy = kind.policy(network, dtype=torch.float32)
@@ -69,7 +70,7 @@ class Own:
 
 
 def test_a_kind_of_ones_own_takes_options_and_knows_its_place() -> None:
-    with make(EnvConfig("tictactoe"), num_envs=1) as env:
+    with closing(make(EnvConfig("tic_tac_toe"), num_envs=1)) as env:
         kind = make_acting({"kind": f"{__name__}:Own", "shift": 3}, env.spec, ActingPlace(1, 4, 16))
         assert kind.shift == 3 and kind.place == ActingPlace(1, 4, 16)  # type: ignore[attr-defined]
         with pytest.raises(OptionsError, match=r"actors\.acting\.shft: unknown key"):
@@ -86,7 +87,7 @@ def test_games_are_counted_over_the_parts_of_a_host() -> None:
             seen.append(inputs.games)
             return super().act(inputs, rng)
 
-    with make(EnvConfig("tictactoe"), num_envs=2) as env:
+    with closing(make(EnvConfig("tic_tac_toe"), num_envs=2)) as env:
         network = build_network(env.spec, NETWORK["sample"], seed=0)
         arena = Arena(env, UnrollSpec.of(env.spec, network, unroll_length=3), seed=0, first_game=6)
         list(arena.run([Assignment(("home", "home"), (True, True), 1.0)], {"home": Looking(network)}, steps=1))
