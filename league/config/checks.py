@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.config.deadlines import Deadlines, deadlines_of
@@ -74,6 +75,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield from _device_problems(config)
     for problem in wait_problems(config.actors, config.learner):
         yield f"learner.{problem}"
+    yield from _acting_problems(config.actors)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -108,6 +110,18 @@ def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
             f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
             f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
         )
+
+
+def _acting_problems(actors: ActorConfig) -> Iterator[str]:
+    """Kinds of acting of which a process that decides for others, or a device, knows nothing."""
+    for name in ("acting", "acting_frozen"):
+        kind = kind_of(getattr(actors, name), DEFAULT_ACTING)
+        if kind == DEFAULT_ACTING:
+            continue
+        if actors.inference != "local":
+            yield f"actors.inference: an inference host samples, and actors.{name} is {kind}; use inference: local"
+        if actors.games == "device":
+            yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
+from league.config.actor_config import ActorConfig
 from league.config.checks import section_problems, wait_problems
 from league.config.learner_options import CHOICES, with_options
 from league.config.problems import known_paths, validate
@@ -23,13 +25,32 @@ class PlayerSettings:
 
     learner: LearnerConfig
     network: NetworkConfig
+    actors: ActorConfig
+
+    @classmethod
+    def of_run(cls, config: RunConfig) -> PlayerSettings:
+        """Those of a player without any of its own."""
+        return cls(**{section: getattr(config, section) for section in SECTIONS})
+
+    def in_place_of(self, config: RunConfig) -> RunConfig:
+        """The configuration of a run in which every player has these settings."""
+        return dataclasses.replace(config, **{section: getattr(self, section) for section in SECTIONS})
 
 
 SECTIONS = tuple(item.name for item in dataclasses.fields(PlayerSettings))
 KNOWN = known_paths(PlayerSettings, options={path: tuple(choice.records.values()) for path, choice in CHOICES.items()})
 
-OF_THE_RUN = {"precision": "a host computes in one type for all of its players"}
-"""Keys of `learner` that no player has of its own -> why."""
+OF_THE_RUN = {
+    "learner": {"precision": "a host computes in one type for all of its players"},
+    "actors": {
+        item.name: "the games are of all players"
+        for item in dataclasses.fields(ActorConfig)
+        if item.name not in ("acting", "acting_frozen")
+    },
+}
+"""Section -> keys that no player has of its own, and why."""
+
+_PLAYER = re.compile(r"(.+)-\d+(?:-s\d+)?")
 
 
 def settings_of(config: RunConfig, player: str) -> PlayerSettings:
@@ -41,7 +62,7 @@ def settings_of(config: RunConfig, player: str) -> PlayerSettings:
     prefix = prefix_of(player)
     group = next((group for group in config.league.players if group.prefix == prefix), None)
     if group is None or not has_own(group):
-        return PlayerSettings(config.learner, config.network)
+        return PlayerSettings.of_run(config)
     made, problems = _made(config, group)
     if made is None:
         raise ConfigError(f"the settings of {player}", problems)
@@ -54,9 +75,9 @@ def own_settings(config: RunConfig) -> dict[str, PlayerSettings]:
 
 
 def prefix_of(player: str) -> str:
-    """What the ids of a player's group begin with; empty for any other policy, such as a snapshot."""
-    prefix, _, number = player.rpartition("-")
-    return prefix if number.isdigit() else ""
+    """What the ids of the group begin with, of a player or a snapshot of one; empty for any other policy."""
+    found = _PLAYER.fullmatch(player)
+    return found[1] if found else ""
 
 
 def has_own(group: PlayerConfig) -> bool:
@@ -89,7 +110,7 @@ class OwnValue:
 
 def own_values(config: RunConfig) -> Iterator[OwnValue]:
     """Every setting in which the players of a group differ from the run."""
-    run = plain_of(PlayerSettings(config.learner, config.network))
+    run = plain_of(PlayerSettings.of_run(config))
     for place, group in enumerate(config.league.players):
         if has_own(group):
             own = plain_of(settings_of(config, group.player_id(0)))
@@ -114,9 +135,10 @@ def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSettings | None
     sections, problems = validate(whole, PlayerSettings, KNOWN)
     if problems:
         return None, problems
-    made = PlayerSettings(**sections)  # type: ignore[arg-type]  # validated against its fields
-    learner, problems = with_options(made.learner)
-    return dataclasses.replace(made, learner=learner), problems
+    for section, value in sections.items():
+        sections[section], found = with_options(section, value)
+        problems += found
+    return PlayerSettings(**sections), problems  # type: ignore[arg-type]  # validated against its fields
 
 
 def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSettings) -> Iterator[str]:
@@ -126,8 +148,9 @@ def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSettings) -
         yield f"learner.{problem}"
     for problem in wait_problems(config.actors, made.learner):
         yield f"learner.{problem}"
-    for key in group.learner.keys() & OF_THE_RUN.keys():
-        yield f"learner.{key}: {OF_THE_RUN[key]}; set learner.{key}"
+    for section, keys in OF_THE_RUN.items():
+        for key in sorted(getattr(group, section).keys() & keys.keys()):
+            yield f"{section}.{key}: {keys[key]}; set {section}.{key}"
     if made.learner.has_teacher and made.network != config.network:
         yield "network: the teacher is of the run's network, not of this one; set learner.teacher_cost to 0 beside it"
     if made.learner.has_teacher and not config.teacher.source:

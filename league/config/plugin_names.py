@@ -21,6 +21,8 @@ OF_PLAYERS: Mapping[tuple[str, ...], str] = {
     ("network", "encoder"): "encoder",
     ("network", "core"): "core",
     ("network", "head"): "head",
+    ("actors", "acting"): "acting",
+    ("actors", "acting_frozen"): "acting",
     ("learner", "algorithm"): "algorithm",
     ("learner", "optimizer"): "optimizer",
     ("learner", "row_source"): "row_source",

@@ -16,7 +16,6 @@ from league.agents.acting.central.central_policy import DirectInferenceClient
 from league.agents.acting.central.inference_host import InferenceHost
 from league.agents.learner.build import choose_dtype, default_device
 from league.agents.learner.errors import LearnerError
-from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.device_unrolls import DeviceUnrolls
@@ -186,15 +185,12 @@ class InProcessRuntime:
             return None
         return self._actor.save()
 
-    def load_hosts(
-        self, state: HostState, frozen: Mapping[str, Weights], networks: Mapping[str, NetworkConfig]
-    ) -> None:
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         """As in `DeterministicRuntime`."""
         assert self._actor is not None and self._client is not None, "not started"
         actor, client = self._actor, self._client
         while self._tasks:
             self._thread.run(functools.partial(self._run, self._tasks.popleft()))
-        actor.add_networks(networks)
         self._thread.run(lambda: actor.load(state, frozen=frozen, learners=client))
 
     def abandon(self) -> None:

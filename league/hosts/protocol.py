@@ -13,16 +13,20 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.learner import UpdateReport
 from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
+from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.config.deadlines import Deadlines
 from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, Hyperparameter, Lease, Progress
+from league.envs.component_choice import Component
 from league.envs.failures import GameFailure
-from league.envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig, EnvSpec
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -38,15 +42,15 @@ class HostSetup:
       env, network, learner: settings.
       num_envs: games that an actor host steps at once. num_splits: parts of them that take turns.
       chunk_rows: unrolls sent to the learner in one piece.
-      players: prefix of a group's ids -> setup with the learner, network and chunk_rows of its players, where these
-        have settings of their own.
+      players: prefix of a group's ids -> setup of its players, where these have settings of their own.
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
-      games: where they are played, as in `actors.games`.
-      wait_for_update: as in `actors`.
+      games, wait_for_update: as in `actors`.
+      acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
+      actor_hosts: of the run at its start, at least 1.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -65,24 +69,27 @@ class HostSetup:
     num_splits: int = 1
     games: str = "host"
     wait_for_update: bool = False
+    acting: Component = DEFAULT_ACTING
+    acting_frozen: Component = DEFAULT_ACTING
+    recorded: tuple[str, ...] = ()
+    actor_hosts: int = 1
     players: Mapping[str, HostSetup] = field(default_factory=dict)
 
     def of(self, player: str) -> HostSetup:
-        """Where the learner and the network of a player stand: here, unless it has settings of its own."""
+        """The setup of a player or of its snapshots: this one, unless it has settings of its own."""
         return self.players.get(prefix_of(player), self)
 
-    @property
-    def num_workers(self) -> int:
-        """Most worker processes of a player's learner."""
-        return max(setup.learner.pipeline.num_workers for setup in (self, *self.players.values()))
+    def unrolls_of(self, spec: EnvSpec, network: Network) -> UnrollSpec:
+        """The spec of what players record. spec: of the game. network: of the players."""
+        return UnrollSpec.of(spec, network, unroll_length=self.learner.unroll_length, recorded=self.recorded)
 
 
 @dataclass(frozen=True)
 class PlayLease:
     """For an actor host: play under a lease.
 
-    frozen: weights of the named snapshots, but for those that the runtime keeps. networks: of those among them whose
-      network need not be the run's.
+    frozen: weights of the named snapshots, but for those that the runtime keeps. networks: of those from outside that
+      joined after the host was built.
     """
 
     lease: Lease
@@ -385,10 +392,8 @@ class DeterministicRuntime(Protocol):
         """The state of all actor hosts between two leases; None where an env cannot be saved, or within a task."""
         ...
 
-    def load_hosts(
-        self, state: HostState, frozen: Mapping[str, Weights], networks: Mapping[str, NetworkConfig]
-    ) -> None:
-        """Continue from a saved state. frozen: weights of every snapshot in it; networks: as in `PlayLease`."""
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
+        """Continue from a saved state. frozen: weights of every snapshot in it."""
         ...
 
     def abandon(self) -> None:

@@ -103,20 +103,10 @@ class PolicyStore:
         self._held.pop(info.digest, None)
 
     def network_of(self, info: SnapshotInfo) -> NetworkConfig:
-        """The network of a frozen policy, whose weights were read before. Raises as `snapshot`."""
-        if info.player:
-            return self._network_of_player(info.player)
+        """The network of a policy from outside, whose weights were read before. Raises as `snapshot`."""
         if info.digest not in self._networks:
             self._networks[info.digest] = network_of(self._snapshots.get(info.digest)[1])
         return self._networks[info.digest]
-
-    def other_networks(self, snapshots: Mapping[str, SnapshotInfo]) -> dict[str, NetworkConfig]:
-        """The networks of those that are from outside, or of players with one of their own. Raises as `snapshot`."""
-        return {
-            name: self.network_of(info)
-            for name, info in snapshots.items()
-            if not info.player or prefix_of(info.player) in self._own_networks
-        }
 
     def _network_of_player(self, player: str) -> NetworkConfig:
         return self._own_networks.get(prefix_of(player), self._config.network)

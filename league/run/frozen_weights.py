@@ -10,7 +10,7 @@ from league.core.quarantine import restart_sources
 from league.core.retention import RETIRED
 from league.core.state.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
 from league.core.state.events import Event, SnapshotAdded, SnapshotRetired
-from league.core.state.records import Lease, is_bot
+from league.core.state.records import Lease, is_bot, is_from_outside
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.hosts.protocol import InstallPlayer
 from league.policies.policy_store import PolicyStore
@@ -67,9 +67,10 @@ class FrozenWeights:
             self._policies.let_go(self._league.state.snapshots[name])
 
     def networks_of(self, lease: Lease) -> dict[str, NetworkConfig]:
-        """The networks of those in a lease that are from outside, or of players with one of their own."""
+        """The networks of those in a lease that are from outside: they may differ from the run's."""
         snapshots = self._league.state.snapshots
-        return self._policies.other_networks({name: snapshots[name] for name in self._snapshots_in(lease)})
+        names = filter(is_from_outside, self._snapshots_in(lease))
+        return {name: self._policies.network_of(snapshots[name]) for name in names}
 
     def _snapshots_in(self, lease: Lease) -> list[str]:
         """Each snapshot that a lease names, once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from league.agents.learner.config import LearnerConfig
+from league.agents.acting.kinds.registry import ActingPlace, make_acting
 from league.agents.unroll.codec import MAX_RAW_BYTES
 from league.agents.unroll.unroll import UnrollSpec
 from league.config.checks import run_deadlines
@@ -26,38 +26,36 @@ MAX_CHUNK_BYTES = MAX_RAW_BYTES // 2
 
 def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """The setup that the hosts of a run build from."""
-    setup = HostSetup(
+    players = {prefix: _one_setup(own.in_place_of(config), spec, run) for prefix, own in own_settings(config).items()}
+    return replace(_one_setup(config, spec, run), players=players)
+
+
+def _one_setup(config: RunConfig, spec: EnvSpec, run: str) -> HostSetup:
+    rows = config.actors.num_envs * spec.num_seats
+    wanted = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES) * config.learner.batch_rows
+    if config.actors.wait_for_update:  # what completes together goes together, and no more than one update at a time
+        wanted = min(rows, config.learner.batch_rows)
+    recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
+    one_row = UnrollSpec(spec, config.learner.unroll_length, recorded=recorded).allocate(1).arrays().values()
+    fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images
+    return HostSetup(
         run=run,
         env=config.env,
         network=config.network,
         learner=config.learner,
         num_envs=config.actors.num_envs,
-        chunk_rows=chunk_rows_of(config, config.learner, spec),
+        chunk_rows=min(wanted, fitting),
         seed=config.seed,
         deadlines=run_deadlines(config),
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
         num_splits=config.actors.num_splits,
         games=config.actors.games,
         wait_for_update=config.actors.wait_for_update,
+        acting=config.actors.acting,
+        acting_frozen=config.actors.acting_frozen,
+        recorded=recorded,
+        actor_hosts=max(config.runtime.actor_hosts, 1),
     )
-    players = {
-        prefix: replace(
-            setup, learner=own.learner, network=own.network, chunk_rows=chunk_rows_of(config, own.learner, spec)
-        )
-        for prefix, own in own_settings(config).items()
-    }
-    return replace(setup, players=players)
-
-
-def chunk_rows_of(config: RunConfig, learner: LearnerConfig, spec: EnvSpec) -> int:
-    """Unrolls that an actor host sends to a learner in one piece."""
-    rows = config.actors.num_envs * spec.num_seats
-    wanted = min(max(rows // (2 * learner.batch_rows), 1), MAX_CHUNK_BATCHES) * learner.batch_rows
-    if config.actors.wait_for_update:  # what completes together goes together, and no more than one update at a time
-        wanted = min(rows, learner.batch_rows)
-    one_row = UnrollSpec(spec, learner.unroll_length).allocate(1).arrays().values()
-    fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images
-    return min(wanted, fitting)
 
 
 def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:

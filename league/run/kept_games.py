@@ -49,10 +49,8 @@ def restore_games(
         return
     if next_lease_id == state.next_lease_id:
         try:
-            in_play = {name: info for name, info in state.snapshots.items() if name in hosts.policies}
-            frozen = {name: policies.snapshot(info) for name, info in in_play.items()}
-            networks = policies.other_networks(in_play)
+            frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if name in hosts.policies}
         except (CorruptSnapshot, MissingSnapshot) as error:
             say(f"{error} The games that were in flight start again.")
             return
-        runtime.load_hosts(hosts, frozen, networks)
+        runtime.load_hosts(hosts, frozen)

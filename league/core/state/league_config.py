@@ -104,8 +104,8 @@ class PlayerConfig:
       gate: see there.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
-      learner: settings of their own over the run's `learner`, such as another `algorithm`; the core only notes them.
-      network: the same over the run's `network`.
+      learner, network: settings of their own over the run's, such as another `algorithm`; the core only notes them.
+      actors: the same of `acting` and `acting_frozen`.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -121,6 +121,7 @@ class PlayerConfig:
     hyperparameters: tuple[Hyperparameter, ...] = ()
     learner: Options = field(default_factory=dict, hash=False)
     network: Options = field(default_factory=dict, hash=False)
+    actors: Options = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker_name, what="matchmaker" if kind_of(self.matchmaker) else "role")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-import msgspec
 import numpy as np
 import torch
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
+from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
 from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.device_unrolls import AnyUnrolls
-from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
 from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
@@ -77,6 +78,15 @@ class HostedArena(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class _PolicyParts:
+    """What the policies of a group of players are made of: the network, and how they and their snapshots act."""
+
+    network: Network
+    acting: ActingKind
+    acting_frozen: ActingKind
+
+
 class ActorHost:
     """Plays leases.
 
@@ -93,25 +103,37 @@ class ActorHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._built = {_key(setup.network): self._network}
-        self._own_networks = {prefix: self._network_of(own.network) for prefix, own in setup.players.items()}
-        self._other_networks = dict[str, Network]()
+        self._imported_networks = dict[str, Network]()
         self.add_networks(setup.imported_networks)
         rows = setup.num_envs * self._spec.num_seats
+        self._plain = self._parts_of(setup, self._network)
+        self._own = {
+            prefix: self._parts_of(own, build_network(self._spec, own.network, seed=0))
+            for prefix, own in setup.players.items()
+        }
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
-        self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
+        self._live: dict[str, AdoptingPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
     def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
-        """Take note of the networks of frozen policies, by policy id; known ones are passed over."""
+        """Build the networks of policies from outside that joined late, by policy id; known ones are passed over."""
         for name, network in networks.items():
-            if name not in self._other_networks:
-                self._other_networks[name] = self._network_of(network)
+            if name not in self._imported_networks:
+                self._imported_networks[name] = build_network(self._spec, network, seed=0)
+
+    def _parts_of(self, setup: HostSetup, network: Network) -> _PolicyParts:
+        place = ActingPlace(_host_number(self._name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs)
+        acting = make_acting(setup.acting, self._spec, place)
+        return _PolicyParts(network, acting, make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE))
+
+    def _parts_for(self, name: str) -> _PolicyParts:
+        """What a player, or a snapshot of one, is made of."""
+        return self._own.get(prefix_of(name), self._plain)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.
@@ -233,21 +255,26 @@ class ActorHost:
 
     def _new_arena(self, key: str, envs: Sequence[BatchedEnv]) -> Arena | SplitArena:
         counter = OutcomeCounter(self._spec.teams)
-        parts = [self._new_part(key, part, env, counter) for part, env in enumerate(envs)]
+        firsts = itertools.accumulate((env.num_envs for env in envs), initial=0)
+        parts = [
+            self._new_part(key, part, env, counter, first_game=first)
+            for part, (env, first) in enumerate(zip(envs, firsts, strict=False))
+        ]
         return parts[0] if len(parts) == 1 else SplitArena(parts)
 
-    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
+    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter, *, first_game: int) -> Arena:
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
-        learner, network = self._setup.of(key).learner, self._network_for(key)
-        others = (self._network, *self._own_networks.values(), *self._other_networks.values())
+        own = self._setup.of(key)
+        others = (self._network, *(parts.network for parts in self._own.values()), *self._imported_networks.values())
         return Arena(
             env,
-            UnrollSpec.of(self._spec, network, unroll_length=learner.unroll_length),
+            own.unrolls_of(self._spec, self._parts_for(key).network),
             max_core=max(other.core_size for other in others),
-            bootstrap_time_limits=learner.bootstrap_time_limits,
+            bootstrap_time_limits=own.learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
+            first_game=first_game,
         )
 
     def _policies(
@@ -262,7 +289,7 @@ class ActorHost:
         if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
-            self._live[name] = self._network_policy(name)
+            self._live[name] = self._network_policy(name, self._parts_for(name).acting)
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
@@ -278,27 +305,16 @@ class ActorHost:
         if is_bot(name):
             bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = self._network_policy(name)
+        policy = self._network_policy(name, self._parts_for(name).acting_frozen)
         policy.adopt(frozen[name])
         return policy
 
-    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+    def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
         """A policy without weights; one with a network of its own acts here in any case."""
-        network = self._network_for(name)
-        if self._inference is not None and network is self._network:
+        parts = self._parts_for(name)
+        if self._inference is not None and parts is self._plain and name not in self._imported_networks:
             return CentralPolicy(name, self._inference)
-        return NetworkPolicy(network, dtype=self._dtype)
-
-    def _network_for(self, name: str) -> Network:
-        """The network of a policy, the run's where nothing says otherwise."""
-        return self._other_networks.get(name) or self._own_networks.get(prefix_of(name), self._network)
-
-    def _network_of(self, config: NetworkConfig) -> Network:
-        """A network with any weights; equal ones are built once."""
-        key = _key(config)
-        if key not in self._built:
-            self._built[key] = build_network(self._spec, config, seed=0)
-        return self._built[key]
+        return acting.policy(self._imported_networks.get(name, parts.network), dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:
@@ -331,8 +347,10 @@ class ActorHost:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
 
 
-def _key(network: NetworkConfig) -> bytes:
-    return msgspec.json.encode(network)
+def _host_number(name: str) -> int:
+    """The number at the end of an actor host's name; 0 for a host that is the only one."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _share(whole: int, part: int, parts: int) -> int:

@@ -15,7 +15,7 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -158,9 +158,8 @@ def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePla
     """The row source of a player. place: all but the facts of the run and of the player."""
     own = setup.of(player)
     network = build_network(spec, own.network, seed=0)
-    unrolls = UnrollSpec.of(spec, network, unroll_length=own.learner.unroll_length)
     here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup))
-    return make_row_source(unrolls, own.learner, here)
+    return make_row_source(own.unrolls_of(spec, network), own.learner, here)
 
 
 def _seed_of(player: str, setup: HostSetup) -> int:

@@ -50,7 +50,8 @@ def test_own_sections_lie_over_those_of_the_run() -> None:
     assert own.network.hidden == (8, 8) and config.network.hidden == (12,)
     assert own.learner.algorithm["kind"] == "ppo" and own.learner.algorithm["epochs"] == 2  # type: ignore[index]
     assert own.learner.algorithm["value_cost"] == 1.0, "the options of V-trace are not those of PPO"  # type: ignore[index]
-    for other in ("main-0", "own-1-s3", "bot:random", "imported:prey"):
+    assert settings_of(config, "own-1-s3") == own, "a snapshot is as its player"
+    for other in ("main-0", "main-0-s1", "bot:random", "imported:own-1"):
         assert settings_of(config, other).learner is config.learner
     assert list(own_settings(config)) == ["own"] and [has_own(group) for group in config.league.players] == [0, 1]
 
@@ -99,6 +100,8 @@ def test_every_problem_is_named_at_once_under_its_full_key() -> None:
             {"learner": {"precision": "float32"}},
             "learner.precision: a host computes in one type for all of its players; set learner.precision",
         ),
+        ({"actors": {"num_envs": 3}}, "actors.num_envs: the games are of all players; set actors.num_envs"),
+        ({"actors": {"acting": {"kind": "sample", "temperature": 2}}}, "actors.acting.temperature: unknown key"),
         (
             {"network": {"value_output": "popart"}},
             "learner.value_normalisation: none does not go with network.value_output popart",

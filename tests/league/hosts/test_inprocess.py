@@ -127,7 +127,7 @@ def learnt(setup: HostSetup, *, stop: bool = False) -> Arrays:
             runtime.start()
             runtime.submit(InstallPlayer("main-0", saved=saved))
             assert state is not None
-            runtime.load_hosts(state, {}, {})
+            runtime.load_hosts(state, {})
         runtime.submit(PlayLease(lease_of(lease_id=lease_id, steps=21), frozen={}))
         polled(runtime, LeaseDone, budget_fraction=0.0)
     found = checkpoint_of(runtime)

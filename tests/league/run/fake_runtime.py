@@ -10,7 +10,6 @@ from pathlib import Path
 import yaml
 
 from benchmarks.durability.simulated.fake_hosts import FakeHosts
-from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
 from league.agents.weights import Weights
 from league.config.loading import parse_config
@@ -156,9 +155,7 @@ class ExactFakeRuntime(FakeRuntime):
     def save_hosts(self) -> HostState:
         return HOSTS
 
-    def load_hosts(
-        self, state: HostState, frozen: Mapping[str, Weights], networks: Mapping[str, NetworkConfig]
-    ) -> None:
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         assert state == HOSTS
 
     def abandon(self) -> None:
