@@ -46,8 +46,7 @@ class HostSetup:
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
-      deadlines: how long hosts wait for each other.
-      logs: folder for the hosts' logs; empty for none.
+      deadlines: how long hosts wait for each other. logs: folder for the hosts' logs; empty for none.
       games, wait_for_update: as in `actors`.
       acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
       actor_hosts: of the run at its start, at least 1.
