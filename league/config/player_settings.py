@@ -75,7 +75,7 @@ def own_settings(config: RunConfig) -> dict[str, PlayerSettings]:
 
 
 def prefix_of(player: str) -> str:
-    """What the ids of the group begin with, of a player or a snapshot of one; empty for any other policy."""
+    """The prefix of the ids of a group, from a player or a snapshot of one; empty for any other policy."""
     found = _PLAYER.fullmatch(player)
     return found[1] if found else ""
 

@@ -42,7 +42,7 @@ class DeviceActorHost(ActorHost):
     """
 
     def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype, device: torch.device) -> None:
-        self._beside = ActorHost(setup, name=name, dtype=dtype)  # first: it is told of networks too
+        self._beside = ActorHost(setup, name=name, dtype=dtype)  # first: the base gives it its networks
         super().__init__(setup, name=name, dtype=dtype)
         self._device = device
 

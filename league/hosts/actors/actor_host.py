@@ -80,7 +80,7 @@ class HostedArena(Protocol):
 
 @dataclass(frozen=True)
 class _PolicyParts:
-    """What the policies of a group of players are made of: the network, and how they and their snapshots act."""
+    """The network of a group of players, and the kinds of acting of them and of their snapshots."""
 
     network: Network
     acting: ActingKind
@@ -132,7 +132,7 @@ class ActorHost:
         return _PolicyParts(network, acting, make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE))
 
     def _parts_for(self, name: str) -> _PolicyParts:
-        """What a player, or a snapshot of one, is made of."""
+        """The parts of a player or of a snapshot."""
         return self._own.get(prefix_of(name), self._plain)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
