@@ -20,7 +20,7 @@ from league.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class PlayerSettings:
+class PlayerSections:
     """The sections that a player may have of its own, whole. Every field names a section of the run and of a group."""
 
     learner: LearnerConfig
@@ -28,7 +28,7 @@ class PlayerSettings:
     actors: ActorConfig
 
     @classmethod
-    def of_run(cls, config: RunConfig) -> PlayerSettings:
+    def of_run(cls, config: RunConfig) -> PlayerSections:
         """Those of a player without any of its own."""
         return cls(**{section: getattr(config, section) for section in SECTIONS})
 
@@ -37,8 +37,8 @@ class PlayerSettings:
         return dataclasses.replace(config, **{section: getattr(self, section) for section in SECTIONS})
 
 
-SECTIONS = tuple(item.name for item in dataclasses.fields(PlayerSettings))
-KNOWN = known_paths(PlayerSettings, options={path: tuple(choice.records.values()) for path, choice in CHOICES.items()})
+SECTIONS = tuple(item.name for item in dataclasses.fields(PlayerSections))
+KNOWN = known_paths(PlayerSections, options={path: tuple(choice.records.values()) for path, choice in CHOICES.items()})
 
 OF_THE_RUN = {
     "learner": {"precision": "a host computes in one type for all of its players"},
@@ -53,7 +53,7 @@ OF_THE_RUN = {
 _PLAYER = re.compile(r"(.+)-\d+(?:-s\d+)?")
 
 
-def settings_of(config: RunConfig, player: str) -> PlayerSettings:
+def settings_of(config: RunConfig, player: str) -> PlayerSections:
     """The settings of a player by its id; the run's where its group has none of its own, or there is no such group.
 
     Raises:
@@ -62,14 +62,14 @@ def settings_of(config: RunConfig, player: str) -> PlayerSettings:
     prefix = prefix_of(player)
     group = next((group for group in config.league.players if group.prefix == prefix), None)
     if group is None or not has_own(group):
-        return PlayerSettings.of_run(config)
+        return PlayerSections.of_run(config)
     made, problems = _made(config, group)
     if made is None:
         raise ConfigError(f"the settings of {player}", problems)
     return made
 
 
-def own_settings(config: RunConfig) -> dict[str, PlayerSettings]:
+def own_settings(config: RunConfig) -> dict[str, PlayerSections]:
     """Prefix of the ids of a group -> the settings of its players, for each group that has some of its own."""
     return {group.prefix: settings_of(config, group.player_id(0)) for group in config.league.players if has_own(group)}
 
@@ -110,7 +110,7 @@ class OwnValue:
 
 def own_values(config: RunConfig) -> Iterator[OwnValue]:
     """Every setting in which the players of a group differ from the run."""
-    run = plain_of(PlayerSettings.of_run(config))
+    run = plain_of(PlayerSections.of_run(config))
     for place, group in enumerate(config.league.players):
         if has_own(group):
             own = plain_of(settings_of(config, group.player_id(0)))
@@ -126,22 +126,22 @@ def _differences(own: object, run: object, path: str) -> Iterator[tuple[str, obj
         yield path, own, run
 
 
-def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSettings | None, list[str]]:
+def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSections | None, list[str]]:
     """The whole settings of a group, and what is wrong with their keys and types."""
     whole = {
         section: _overlaid(plain_of(getattr(config, section)), getattr(group, section), (section,))
         for section in SECTIONS
     }
-    sections, problems = validate(whole, PlayerSettings, KNOWN)
+    sections, problems = validate(whole, PlayerSections, KNOWN)
     if problems:
         return None, problems
     for section, value in sections.items():
         sections[section], found = with_options(section, value)
         problems += found
-    return PlayerSettings(**sections), problems  # type: ignore[arg-type]  # validated against its fields
+    return PlayerSections(**sections), problems  # type: ignore[arg-type]  # validated against its fields
 
 
-def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSettings) -> Iterator[str]:
+def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSections) -> Iterator[str]:
     for section in SECTIONS:
         yield from section_problems(section, getattr(made, section))
     for problem in made.learner.problems_with(made.network.value_output):
