@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from league.agents.acting.kinds import registry as acting
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.step.replica_sync import make_update_mode
-from league.agents.learner.trial import try_network, try_objective
+from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.config.player_settings import has_own, settings_of
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -48,6 +51,10 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    for index, group in enumerate(config.league.players):
+        if has_own(group):
+            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -73,9 +80,12 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
             made = [] if found else made
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
+        for setting in (acting.PLACE, acting.FROZEN_PLACE):
+            yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
+    yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
 
@@ -88,9 +98,23 @@ def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
         try_objective(network, spec, config.learner)
 
 
+def _try_acting(config: RunConfig, spec: EnvSpec, network: Network, setting: str) -> None:
+    choice = config.actors.acting if setting == acting.PLACE else config.actors.acting_frozen
+    acting.try_acting(choice, spec, network, setting=setting)
+
+
 def _try_backend(pipeline: PipelineConfig) -> None:
     build = resolve(pipeline.backend_name, BACKENDS, what="backend")
     options_argument(build, pipeline.backend, place="learner.pipeline.backend")
+
+
+def _try_row_source(learner: LearnerConfig, spec: EnvSpec) -> None:
+    """One of the user's own takes a chunk in; the registered ones would only take memory."""
+    kind = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    build = resolve(kind, ROW_SOURCES, what="learner.row_source")
+    options_argument(build, learner.row_source, place="learner.row_source")
+    if is_own(kind):
+        try_row_source(spec, learner)
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:

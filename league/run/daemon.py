@@ -85,7 +85,7 @@ class Daemon:
             self._adapter = Adapter(operator, demand=commander.demand, say=say, leases=leases)
         self._snapshots = SnapshotRequests(config.runtime, ask=commander.ask)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
-        self._effects = Effects(league, runtime, policies, fleet, learner=config.learner, ask=commander.ask, say=say)
+        self._effects = Effects(league, runtime, policies, fleet, config=config, ask=commander.ask, say=say)
         self._reports = HostReports(
             league,
             policies,

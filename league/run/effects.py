@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from league.agents.learner.config import LearnerConfig
 from league.agents.restart_state import counters_in, ema_in
+from league.config.player_settings import settings_of
 from league.config.run_config import RunConfig
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
@@ -38,7 +38,7 @@ class Effects:
       league: history of the run. runtime: where hosts run.
       policies: the stores.
       fleet: the hosts.
-      learner: settings of learners as they are now.
+      config: of the run as it is now.
       ask: has the league decide on a command; False where it refuses. say: tells the user one sentence.
 
     Attributes:
@@ -52,7 +52,7 @@ class Effects:
         policies: PolicyStore,
         fleet: Fleet,
         *,
-        learner: LearnerConfig,
+        config: RunConfig,
         ask: Callable[[Command], bool],
         say: Callable[[str], object],
     ) -> None:
@@ -63,7 +63,7 @@ class Effects:
         self._fleet = fleet
         self._ask = ask
         self._say = say
-        self._learner = learner
+        self._config = config
         self._newest_checkpoint = {
             name: player.checkpoint.digest
             for name, player in league.state.players.items()
@@ -80,7 +80,7 @@ class Effects:
 
     def use(self, config: RunConfig) -> None:
         """Work with the configuration that the journal has now."""
-        self._learner = config.learner
+        self._config = config
         self._policies.use(config)
 
     def install(self, player: str) -> None:
@@ -92,7 +92,7 @@ class Effects:
             self._newest_checkpoint.pop(player, None)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
-        self._runtime.submit(replace(install, learner=self._learner))
+        self._runtime.submit(replace(install, learner=settings_of(self._config, player).learner))
 
     def report_progress(self, progress: Progress) -> None:
         """Tell the league of a learner's progress where that is news."""
@@ -120,7 +120,8 @@ class Effects:
         for player in self._league.state.players.values():
             own = any(key in keys for key in (f"players.{player.name}.{name}" for name in LEARNER_VALUES))
             if player.name in self._fleet.installed and (is_for_all or own):
-                self._runtime.submit(Reconfigure(player.name, tuned(self._learner, player.hyperparameters)))
+                learner = settings_of(self._config, player.name).learner
+                self._runtime.submit(Reconfigure(player.name, tuned(learner, player.hyperparameters)))
 
     def _prune_checkpoints(self, player: str) -> None:
         """Remove restart states but the one that the league names by now, and the one before; none while one is pinned.

@@ -30,7 +30,7 @@ from league.run.budget import BUDGET, Limits, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
-from league.run.preset_remarks import preset_remarks
+from league.run.preset_remarks import player_remarks, preset_remarks
 from league.run.session import Ended, PreparedRun, run_session
 from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
@@ -112,7 +112,7 @@ def _new_run(
         held.callback(league.close)
         league.execute(_create(config, spec))
         league.execute(noted_config(text))
-        notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
+        notes = [*preset_remarks(config.league), *player_remarks(config), *remarks(imported, config.env)]
         _take_in(imported, folder, league)
         return PreparedRun(config, spec, folder, league, notes, held.pop_all())
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 
 from league.agents.learner.build import build_learner
-from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
+from league.agents.learner.errors import GradientCheckError, LearnerError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
-from league.agents.unroll.codec import ChunkError, ChunkHeader
+from league.agents.nets.network import build_network
+from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
@@ -32,6 +34,10 @@ class Workers:
 
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +133,13 @@ def player_learner(
     Raises:
       LeagueError: its backend computes wrong gradients.
     """
+    own = setup.of(task.player)
     try:
         learner = build_learner(
             spec,
-            setup.network,
-            tuned(task.learner or setup.learner, task.hyperparameters),
-            seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
+            own.network,
+            tuned(task.learner or own.learner, task.hyperparameters),
+            seed=_seed_of(task.player, setup),
             dtype=dtype,
             teacher=setup.teacher,
             launcher=workers.launcher,
@@ -145,6 +152,19 @@ def player_learner(
     elif task.weights is not None:
         learner.load_weights(task.weights, trained_steps=task.trained_steps)
     return learner
+
+
+def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """The row source of a player. place: all but the facts of the run and of the player."""
+    own = setup.of(player)
+    network = build_network(spec, own.network, seed=0)
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup))
+    return make_row_source(own.unrolls_of(spec, network), own.learner, here)
+
+
+def _seed_of(player: str, setup: HostSetup) -> int:
+    """Of a player's learner, and of the choice of its rows."""
+    return zlib.crc32(f"{setup.seed}/{player}".encode())
 
 
 def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
@@ -170,3 +190,10 @@ def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
         raise ChunkError(
             f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
         )
+
+
+def decoded(chunk: OpenChunk) -> Unrolls:
+    """The rows of a chunk. Raises ChunkError where they are not as it says."""
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
