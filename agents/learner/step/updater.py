@@ -19,9 +19,10 @@ from league.agents.learner.algorithms.objective import LossWeights, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead, Batch, Stager, join
 from league.agents.learner.errors import StageHungError
+from league.agents.learner.replicas.replica_group import total_over
+from league.agents.learner.replicas.update_mode import StepResult, UpdateMode, load_mode, mode_arrays
 from league.agents.learner.step.backend import Placement, StepBackend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import UpdateMode, total_over
 from league.agents.nets.heads import HeadsBlock
 from league.agents.nets.popart import ValueScale, moment_rate
 from league.agents.nets.seat_groups import SeatGroupHeads
@@ -56,11 +57,17 @@ class UpdateResult:
       stats: over the whole batch, in the last epoch.
       gradient_norm: before clipping, in the last epoch; not finite if that epoch was skipped.
       optimizer_steps: epochs that changed the weights; 0 if there was no decision to learn from.
+      skipped_replicas: that left the last epoch out because their own gradient was not finite.
+      bytes_sent: between replicas, in all epochs.
+      unshared: decisions that the weights of this replica alone hold, see `StepResult`.
     """
 
     stats: LossStats
     gradient_norm: float
     optimizer_steps: int
+    skipped_replicas: int = 0
+    bytes_sent: int = 0
+    unshared: float = 0.0
 
 
 class Updater(Protocol):
@@ -133,13 +140,14 @@ class LocalUpdater:
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(list(microbatches), inputs)
-        stats, norm, optimizer_steps = LossStats(), 0.0, 0
+        step, optimizer_steps, bytes_sent = StepResult(LossStats(), 0.0), 0, 0
         for epoch in range(self._objective.epochs):
-            stats, norm = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
-            if not math.isfinite(norm):
+            step = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+            bytes_sent += step.bytes_sent
+            if not math.isfinite(step.norm):
                 break
-            optimizer_steps += stats.steps > 0
-        return UpdateResult(stats, norm, optimizer_steps)
+            optimizer_steps += step.stats.steps > 0
+        return UpdateResult(step.stats, step.norm, optimizer_steps, step.skipped, bytes_sent, step.unshared)
 
     @with_own_defaults
     def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
@@ -147,7 +155,9 @@ class LocalUpdater:
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(microbatches, inputs)
-        return sums_of(self._accumulate(microbatches, inputs))
+        stacked = self._accumulate(microbatches, inputs)
+        self._optimizer.gradients.copy_(self._mode.total(self._optimizer.gradients))
+        return sums_of(self._mode.total(stacked))
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], a copy of the result of `gradients`."""
@@ -156,36 +166,33 @@ class LocalUpdater:
 
     def weights(self) -> NDArray[np.float32]:
         """As in the protocol; of a worker, its own parameters."""
-        vector: NDArray[np.float32] = self._optimizer.values.detach().cpu().numpy().copy()
+        vector: NDArray[np.float32] = self._mode.publish(self._optimizer.values).detach().cpu().numpy().copy()
         return vector
 
     def save(self) -> Arrays:
-        """As in the protocol; of a worker, its own parameters."""
-        return self._optimizer.save()
+        """As in the protocol; of a worker, its own parameters, as this replica has them."""
+        return {**self._optimizer.save(), **mode_arrays(self._mode)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol; of a worker, its own parameters."""
         self._optimizer.load(saved)
+        load_mode(self._mode, self._optimizer.values, saved)
 
     def close(self) -> None:
         """Release the backend."""
         self._backend.close()
 
-    def _step(
-        self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None
-    ) -> tuple[LossStats, float]:
-        """Run one epoch; returns sums over the batch and the gradient's norm before clipping."""
+    def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None) -> StepResult:
+        """Run one epoch."""
         stacked = self._accumulate(microbatches, inputs)
-        squares = total_over(self._optimizer.squared_norm(), self._placement.pipe_group)
         if ahead is not None:
             self._stager.copy_ahead(ahead)
-        *columns, squared_norm = torch.cat([stacked, squares]).tolist()  # the only wait for the device in an update
-        stats = LossStats(*columns)
-        norm = self._optimizer.step(count=stats.steps, squared_norm=squared_norm, learning_rate=inputs.learning_rate)
-        if math.isfinite(norm):
-            self._normalise_values(stats)
-            self._mode.after_step(self._optimizer.values)
-        return stats, norm
+        step = self._mode.step(self._optimizer, stacked, learning_rate=inputs.learning_rate)
+        if math.isfinite(step.norm):
+            if step.stats.steps:
+                self._optimizer.follow(self._mode.publish(self._optimizer.values))
+            self._normalise_values(step.stats)
+        return step
 
     def _normalise_values(self, stats: LossStats) -> None:
         """Update the value normalisation after the step, from sums equal in every worker, so that replicas stay equal.
@@ -202,15 +209,14 @@ class LocalUpdater:
                 block.value_activation.update(layer, row, mean=mean, second_moment=second_moment, rate=rate)
 
     def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
-        """Accumulate gradients; returns the loss columns summed over all workers."""
+        """Accumulate the gradients of this replica; returns its loss columns."""
         self._optimizer.gradients.zero_()
         try:
             stacked = self._backend.accumulate(microbatches, inputs.loss_weights)
         except StageHungError:
             self._optimizer.replace_parameters()
             raise
-        self._mode.before_step(self._optimizer.gradients)
-        return self._mode.total(total_over(stacked, self._placement.pipe_group))
+        return total_over(stacked, self._placement.pipe_group)
 
     def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
         batches = (self._stager.batch(block, oldest_version=inputs.oldest_version) for block in blocks)
