@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from league.agents.learner.algorithms.kl_terms import teacher_targets
 from league.agents.learner.algorithms.loss_stats import LossStats, sums_of
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead, Batch, Stager, join
 from league.agents.learner.errors import StageHungError
@@ -57,6 +57,7 @@ class UpdateResult:
       stats: over the whole batch, in the last epoch.
       gradient_norm: before clipping, in the last epoch; not finite if that epoch was skipped.
       optimizer_steps: epochs that changed the weights; 0 if there was no decision to learn from.
+      row_errors: float32 [rows], see `objective.Loss`, of the last epoch; None where the objective has none.
       skipped_replicas: that left the last epoch out because their own gradient was not finite.
       bytes_sent: between replicas, in all epochs.
       unshared: decisions that the weights of this replica alone hold, see `StepResult`.
@@ -65,6 +66,7 @@ class UpdateResult:
     stats: LossStats
     gradient_norm: float
     optimizer_steps: int
+    row_errors: NDArray[np.float32] | None = None
     skipped_replicas: int = 0
     bytes_sent: int = 0
     unshared: float = 0.0
@@ -140,14 +142,22 @@ class LocalUpdater:
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(list(microbatches), inputs)
-        step, optimizer_steps, bytes_sent = StepResult(LossStats(), 0.0), 0, 0
+        step, optimizer_steps, bytes_sent, errors = StepResult(LossStats(), 0.0), 0, 0, None
         for epoch in range(self._objective.epochs):
-            step = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+            step, errors = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
             bytes_sent += step.bytes_sent
             if not math.isfinite(step.norm):
                 break
             optimizer_steps += step.stats.steps > 0
-        return UpdateResult(step.stats, step.norm, optimizer_steps, step.skipped, bytes_sent, step.unshared)
+        return UpdateResult(
+            step.stats,
+            step.norm,
+            optimizer_steps,
+            row_errors=None if errors is None else errors.float().cpu().numpy(),
+            skipped_replicas=step.skipped,
+            bytes_sent=bytes_sent,
+            unshared=step.unshared,
+        )
 
     @with_own_defaults
     def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
@@ -155,9 +165,9 @@ class LocalUpdater:
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(microbatches, inputs)
-        stacked = self._accumulate(microbatches, inputs)
+        loss = self._accumulate(microbatches, inputs)
         self._optimizer.gradients.copy_(self._mode.total(self._optimizer.gradients))
-        return sums_of(self._mode.total(stacked))
+        return sums_of(self._mode.total(loss.columns))
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], a copy of the result of `gradients`."""
@@ -182,17 +192,19 @@ class LocalUpdater:
         """Release the backend."""
         self._backend.close()
 
-    def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None) -> StepResult:
-        """Run one epoch."""
-        stacked = self._accumulate(microbatches, inputs)
+    def _step(
+        self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None
+    ) -> tuple[StepResult, Tensor | None]:
+        """Run one epoch; returns the result of its step, and the errors of this replica's rows."""
+        loss = self._accumulate(microbatches, inputs)
         if ahead is not None:
             self._stager.copy_ahead(ahead)
-        step = self._mode.step(self._optimizer, stacked, learning_rate=inputs.learning_rate)
+        step = self._mode.step(self._optimizer, loss.columns, learning_rate=inputs.learning_rate)
         if math.isfinite(step.norm):
             if step.stats.steps:
                 self._optimizer.follow(self._mode.publish(self._optimizer.values))
             self._normalise_values(step.stats)
-        return step
+        return step, loss.row_errors
 
     def _normalise_values(self, stats: LossStats) -> None:
         """Update the value normalisation after the step, from sums equal in every worker, so that replicas stay equal.
@@ -208,18 +220,19 @@ class LocalUpdater:
                 layer, row = block.value_row()
                 block.value_activation.update(layer, row, mean=mean, second_moment=second_moment, rate=rate)
 
-    def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
-        """Accumulate the gradients of this replica; returns its loss columns."""
+    def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> BatchLoss:
+        """Accumulate the gradients of this replica; returns its loss, the columns summed over its stages."""
         self._optimizer.gradients.zero_()
         try:
-            stacked = self._backend.accumulate(microbatches, inputs.loss_weights)
+            loss = self._backend.accumulate(microbatches, inputs.loss_weights)
         except StageHungError:
             self._optimizer.replace_parameters()
             raise
-        return total_over(stacked, self._placement.pipe_group)
+        return replace(loss, columns=total_over(loss.columns, self._placement.pipe_group))
 
     def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
-        batches = (self._stager.batch(block, oldest_version=inputs.oldest_version) for block in blocks)
+        oldest = inputs.oldest_version
+        batches = (self._stager.batch(block, oldest_version=oldest) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 
     def _wants_precomputed(self, inputs: UpdateInputs) -> bool:

@@ -89,7 +89,13 @@ class UpdaterGroup:
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
-        return dataclasses.replace(answers[0].result, bytes_sent=sum(answer.result.bytes_sent for answer in answers))
+        results = [answer.result for answer in answers]
+        errors = [result.row_errors for result in results if result.row_errors is not None]
+        return dataclasses.replace(
+            results[0],
+            row_errors=np.concatenate(errors) if errors else None,
+            bytes_sent=sum(result.bytes_sent for result in results),
+        )
 
     def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
