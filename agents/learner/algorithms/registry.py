@@ -25,5 +25,9 @@ BACKENDS: Mapping[str, str] = {
 }
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
-UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce"}
+UPDATE_MODES: Mapping[str, str] = {
+    "all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce",
+    "hogwild": "league.agents.learner.replicas.hogwild:hogwild",
+    "parameter_server": "league.agents.learner.replicas.parameter_server:parameter_server",
+}
 """Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from torch import Tensor
 
 from league.agents.learner.replicas.shared_vector import SharedVector
-from league.agents.learner.replicas.update_mode import UpdateMode
+from league.agents.learner.replicas.update_mode import UpdateMode, make_update_mode
+from league.envs.component_choice import Component
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,11 @@ class FreeMode(UpdateMode, Protocol):
     """An update mode whose replicas take the next batch when they are idle.
 
     Built like the others, with a `FreeReplicas`. The process that leads the group builds one as well, for `publish`.
-    Its class has the attribute `is_free`, which is True.
 
     Fields:
       shared_values: memory of the weights [P] that this replica trains in; None for memory of its own.
     """
 
-    is_free: bool
     shared_values: SharedVector | None
 
     def begin(self, values: Tensor) -> None:
@@ -101,3 +100,12 @@ class FreeMode(UpdateMode, Protocol):
     def take_tally(self) -> FreeTally:
         """What happened since the last call."""
         ...
+
+    def close(self) -> None:
+        """Leave the others; may be called twice."""
+        ...
+
+
+def make_free_mode(choice: Component, replicas: FreeReplicas) -> FreeMode:
+    """As `make_update_mode`, of a mode whose replicas run on clocks of their own."""
+    return cast(FreeMode, make_update_mode(choice, replicas))

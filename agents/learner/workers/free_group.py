@@ -24,9 +24,8 @@ from league.agents.learner.algorithms.loss_stats import COLUMNS, LossStats
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
 from league.agents.learner.errors import StageDiedError, StageError, StageHungError
-from league.agents.learner.replicas.free_replicas import FreeReplicas
+from league.agents.learner.replicas.free_replicas import FreeReplicas, make_free_mode
 from league.agents.learner.replicas.server_rules import part_bounds
-from league.agents.learner.replicas.update_mode import make_free_mode
 from league.agents.learner.step.updater import GroupReport, UpdateInputs, UpdateResult
 from league.agents.learner.workers.free_worker import memory_of
 from league.agents.learner.workers.row_memory import RowMemory

@@ -6,26 +6,27 @@ Shape letters: P parameters of the network, n numbers of a shard's slice.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.replicas.free_config import ParameterServerConfig
-from league.agents.learner.replicas.free_replicas import FreeReplicas, GroupMemory
+from league.agents.learner.replicas.free_replicas import FreeReplicas, GroupMemory, make_free_mode
 from league.agents.learner.replicas.parameter_server import gradient_of, socket_of, weights_of
 from league.agents.learner.replicas.parameter_shard import ParameterShard
 from league.agents.learner.replicas.server_rules import part_bounds
 from league.agents.learner.replicas.shard_link import ShardServer
-from league.agents.learner.replicas.update_mode import PLACE, make_free_mode
+from league.agents.learner.replicas.update_mode import PLACE
 from league.agents.learner.step.backend import Placement, make_backend
 from league.agents.learner.step.optimizer import FlatOptimizer
 from league.agents.learner.step.updater import LocalUpdater
-from league.agents.learner.workers.row_memory import StoredRows
 from league.agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -41,6 +42,7 @@ from league.agents.learner.workers.worker import (
 )
 from league.agents.restart_state import OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, WEIGHTS
 from league.agents.weights import Layout, layout_of
+from league.envs.component_choice import given_options
 from league.envs.plugin_options import make_options
 
 
@@ -81,7 +83,7 @@ class FreeReplica:
             values=None if shared is None else torch.from_numpy(shared.values),
         )
         if shared is not None:
-            self._optimizer.share_state(lambda name, size: torch.from_numpy(_shared_entry(replicas, name, size)))
+            self._optimizer.share_state(lambda name, entry: _shared_entry(replicas.memory, name, entry))
         self._shares = shared is not None
         placement = Placement(dtype=getattr(torch, setup.dtype), device=device)
         self._updater = LocalUpdater(
@@ -98,10 +100,10 @@ class FreeReplica:
     def handle(self, request: Request) -> Answer:
         """Serve a request."""
         match request:
-            case Update(rows, inputs):
+            case Update():
                 self._mode.begin(self._optimizer.values)
-                result = self._updater.update([rows.open() if isinstance(rows, StoredRows) else rows], inputs)
-                return Updated(result, None, self._mode.take_tally())
+                answer = cast(Updated, answer_of(self._updater, self._description, request))
+                return replace(answer, tally=self._mode.take_tally())
             case Rejoin(saved):
                 if self._shares:  # what the others changed meanwhile is newer
                     live = self._optimizer.save()
@@ -190,6 +192,9 @@ def _vector_of(network: nn.Module) -> NDArray[np.float32]:
     return vector
 
 
-def _shared_entry(replicas: FreeReplicas, name: str, size: int) -> NDArray[np.float32]:
-    """float32 [size], an entry of the optimizer's state that all replicas change."""
-    return replicas.memory.vector(f"moment-{name}", size).values
+def _shared_entry(memory: GroupMemory, name: str, entry: Tensor) -> Tensor:
+    """An entry of the optimizer's state that all replicas change; it starts with the value of the given one."""
+    shared = memory.vector(f"moment-{name}", entry.numel())
+    if shared.version == 0:
+        shared.write(entry.reshape(-1).numpy(), version=1)
+    return torch.from_numpy(shared.values).view(entry.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 from collections.abc import Sequence
 
 from league.agents.learner.errors import StageDiedError, StageError, StageHungError
@@ -10,12 +11,16 @@ from league.agents.learner.workers.build_worker import Worker, make_member
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 
 
+_making = threading.Lock()
+"""Held while a worker is made: networks are initialised from the generator of the process."""
+
+
 class _Member:
     """One worker, made and called in a thread of its own."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="learner-replica")
-        self._made = self._pool.submit(make_member, setup)
+        self._made = self._pool.submit(_made, setup)
 
     def call(self, request: Request) -> concurrent.futures.Future[Answer]:
         """The answer to come."""
@@ -84,7 +89,12 @@ class ThreadWorkerGroup:
         self._members, self._sent = [], {}
 
 
+def _made(setup: WorkerSetup) -> Worker:
+    with _making:
+        return make_member(setup)
+
+
 def _answer(future: concurrent.futures.Future[Answer], rank: int) -> Answer | StageError:
     """The answer of a worker, or the error of one that raised."""
     error = future.exception()
-    return future.result() if error is None else StageDiedError(f"worker {rank} failed: {error}")
+    return future.result() if error is None else StageDiedError(f"worker {rank} failed: {type(error).__name__}: {error}")
