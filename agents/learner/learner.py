@@ -61,6 +61,9 @@ class UpdateReport:
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
       skipped_replicas: that left this update out because their own gradient was not finite.
       sent_bytes: weights and gradients between replicas, by all of them.
+      gradient_lag_mean, gradient_lag_max: of gradients that came to the weights late, in steps since their own were
+        fetched. dropped_gradients: discarded as stale or as outliers.
+      lost_members: of a group on clocks of their own, a sentence each.
     """
 
     version: int
@@ -87,6 +90,10 @@ class UpdateReport:
     skipped_replicas: int = 0
     sent_bytes: int = 0
     sampled_steps: int = 0
+    gradient_lag_mean: float = 0.0
+    gradient_lag_max: int = 0
+    dropped_gradients: int = 0
+    lost_members: tuple[str, ...] = ()
 
 
 class Learner:
@@ -295,6 +302,10 @@ class Learner:
             skipped_replicas=result.skipped_replicas,
             sent_bytes=result.bytes_sent,
             sampled_steps=self.sampled_steps,
+            gradient_lag_mean=sum(result.group.lags) / max(len(result.group.lags), 1),
+            gradient_lag_max=max(result.group.lags, default=0),
+            dropped_gradients=result.group.dropped,
+            lost_members=result.group.lost,
         )
 
     def _num_stale(self, ages: NDArray[np.int32]) -> int:

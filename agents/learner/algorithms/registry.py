@@ -29,6 +29,8 @@ UPDATE_MODES: Mapping[str, str] = {
     "all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce",
     "local_sgd": "league.agents.learner.replicas.local_sgd:LocalSGD",
     "gossip": "league.agents.learner.replicas.gossip:Gossip",
+    "hogwild": "league.agents.learner.replicas.hogwild:hogwild",
+    "parameter_server": "league.agents.learner.replicas.parameter_server:parameter_server",
 }
 """Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""
 

@@ -142,6 +142,19 @@ def load_state(optimizer: VectorOptimizer, values: Tensor, entries: Mapping[str,
         optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: entries}})
 
 
+def new_state(values: Tensor, layout: Layout, config: LearnerConfig) -> dict[str, Tensor]:
+    """The state that the optimizer of these values starts with: what it holds before its first step, else zeros."""
+    like = torch.zeros_like(values)
+    like.grad = torch.zeros_like(values)
+    optimizer = make_optimizer(like, layout, config)
+    held = optimizer.state.get(like, {})
+    if not held:
+        optimizer.param_groups[0]["lr"] = 0.0
+        optimizer.step()
+        return {name: torch.zeros_like(torch.as_tensor(entry)) for name, entry in optimizer.state[like].items()}
+    return {name: torch.as_tensor(entry).clone() for name, entry in held.items()}
+
+
 def adam(values: Tensor, layout: Layout, *, options: AdamConfig) -> OneVectorAdam:
     """Adam in one fused step; with a weight decay, AdamW."""
     return OneVectorAdam(values, layout, options)
