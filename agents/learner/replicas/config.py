@@ -1,4 +1,4 @@
-"""Options of the update modes in lockstep, of their topologies and compressions, without torch."""
+"""Options of the update modes, of their topologies and compressions, without torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from league.agents.learner.replicas.free_config import HogwildConfig, ParameterServerConfig
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options, require_no_options
 
@@ -179,6 +180,8 @@ UPDATE_MODE_OPTIONS: Mapping[str, type] = {
     "all_reduce": AllReduceConfig,
     "local_sgd": LocalSGDConfig,
     "gossip": GossipConfig,
+    "parameter_server": ParameterServerConfig,
+    "hogwild": HogwildConfig,
 }
 """Name of a registered update mode -> the record of its options."""
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
-from league.agents.learner.errors import StageDiedError, StageError
+from league.agents.learner.errors import ReplicaLostError, StageDiedError, StageError
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
+from league.agents.learner.workers.survivors import ask, loss_in, surviving_replicas
 from league.agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -60,6 +61,7 @@ class UpdaterGroup:
         self._needs_obs: list[bool] = []
         self._device_type = "cpu"
         self._replicas_differ = False
+        self._unshared: list[float] = []
         self._gradient = np.zeros(0, np.float32)
         self._weights: NDArray[np.float32] | None = None
 
@@ -87,7 +89,8 @@ class UpdaterGroup:
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
-        answers = [cast(Updated, answer) for answer in self._call(requests)]
+        answers = self._updated(requests)
+        self._unshared = [answer.result.unshared for answer in answers[::workers]]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
         results = [answer.result for answer in answers]
         errors = [result.row_errors for result in results if result.row_errors is not None]
@@ -159,6 +162,30 @@ class UpdaterGroup:
         except StageError:
             self.close()
             raise
+
+    def _updated(self, requests: Sequence[Update]) -> list[Updated]:
+        """Answers to updates; if a worker is lost, end the others too, after those of whole replicas were asked.
+
+        Raises:
+          ReplicaLostError: the weights of a replica are whole. StageError: those of none are.
+        """
+        if self._workers is None:
+            raise StageDiedError("the workers are not running")
+        timeout_s, ranks = self._config.pipeline.stage_timeout_s, range(len(requests))
+        answers = ask(self._workers, dict(enumerate(requests)), timeout_s=timeout_s)
+        error = loss_in(answers, ranks, timeout_s=timeout_s)
+        if error is None:
+            return [cast(Updated, answers[rank]) for rank in ranks]
+        replicas, workers = self._config.pipeline.replicas, self._config.pipeline.pipeline_workers
+        found = surviving_replicas(
+            self._workers, answers, replicas=replicas, pipeline_workers=workers, timeout_s=timeout_s
+        )
+        self.close()
+        if not found:
+            raise error
+        lost_steps = sum(steps for replica, steps in enumerate(self._unshared) if replica not in found)
+        saved = _mean([self._joined(parts) for parts in found.values()])
+        raise ReplicaLostError(str(error), saved, lost_steps=int(lost_steps)) from error
 
     def _ask_first_replica(self, request: Request) -> list[Answer]:
         workers = self._config.pipeline.pipeline_workers

@@ -329,8 +329,7 @@ class FreeGroup:
             return {**saved, TEACHER: self._teacher} if self._teacher is not None else dict(saved)
         start, stop = self._bounds[rank - self._replicas]
         return {
-            name: array[start:stop].copy() if is_vector(name) and array.size else array
-            for name, array in saved.items()
+            name: array[start:stop].copy() if is_vector(name) and array.size else array for name, array in saved.items()
         }
 
 

@@ -102,7 +102,9 @@ class Plain:
         self.steps += 1
 
 
-def shard_of(tmp_path, gradients: dict[int, np.ndarray], **options: object) -> tuple[ParameterShard, SharedVector, Plain]:  # type: ignore[type-arg]
+def shard_of(
+    tmp_path, gradients: dict[int, np.ndarray], **options: object
+) -> tuple[ParameterShard, SharedVector, Plain]:  # type: ignore[type-arg]
     shared = SharedVector(tmp_path / "weights", 2)
     shared.write(np.zeros(2, np.float32), version=1)
     vector = Plain(shared)
