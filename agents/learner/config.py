@@ -83,8 +83,8 @@ class PipelineConfig:
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
       replicas: copies that each learn from their own rows of the batch.
-      update_mode: synchronisation of the replicas: "all_reduce", "module:attribute" of your own, or a mapping of its
-        name as `kind` and its options.
+      update_mode: how the replicas agree: "all_reduce", "local_sgd", "gossip", "parameter_server", "hogwild" or
+        "module:attribute" of your own, or a mapping of its name as `kind` and its options, see `replicas.config`.
       stage_timeout_s: seconds after which a worker without an answer counts as hung.
       start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """

@@ -5,7 +5,7 @@ The options of a component from outside are checked where its code may be loaded
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -44,7 +44,7 @@ def with_options(config: LearnerConfig) -> tuple[LearnerConfig, list[str]]:
     problems: list[str] = []
     for path, choice in CHOICES.items():
         (_, *sections, name) = path
-        made, found = _completed(functools.reduce(getattr, (*sections, name), config), choice, place=".".join(path))
+        made, found = _completed(operator.attrgetter(".".join((*sections, name)))(config), choice, place=".".join(path))
         config = _replaced(config, (*sections, name), made)
         problems += found
     return config, problems

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import torch
@@ -60,7 +59,7 @@ class AllReduce:
     def _compressed_step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:
         shares = shares_of(self._replicas, vector, sums)
         norm = shares.norm
-        if math.isfinite(norm):
+        if shares.is_step:
             if not shares.own_steps:
                 vector.gradients.zero_()
             self._sum.add_up(vector.gradients)

@@ -72,7 +72,12 @@ class UpdaterGroup:
           StageError: one did not come up.
         """
         self._workers = self._launcher(self._setups)
-        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.pipeline.start_timeout_s)
+        try:
+            timeout_s = self._config.pipeline.start_timeout_s
+            answers = self._workers.call([Describe()] * len(self._setups), timeout_s=timeout_s)
+        except StageError:
+            self.close()
+            raise
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
         self._needs_obs = [worker.needs_obs for worker in workers]
@@ -89,7 +94,7 @@ class UpdaterGroup:
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
-        answers = self._updated(requests)
+        answers = [cast(Updated, answer) for answer in self._call(requests)]
         self._unshared = [answer.result.unshared for answer in answers[::workers]]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
         results = [answer.result for answer in answers]
@@ -153,32 +158,24 @@ class UpdaterGroup:
             self._workers.kill()
             self._workers = None
 
-    def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
-        """Call the worker group; if a worker is lost, end the others too, because they wait for it."""
-        if self._workers is None:
-            raise StageDiedError("the workers are not running")
-        try:
-            return self._workers.call(requests, timeout_s=timeout_s or self._config.pipeline.stage_timeout_s)
-        except StageError:
-            self.close()
-            raise
-
-    def _updated(self, requests: Sequence[Update]) -> list[Updated]:
-        """Answers to updates; if a worker is lost, end the others too, after those of whole replicas were asked.
+    def _call(self, requests: Sequence[Request | None]) -> list[Answer]:
+        """Answers of the workers that get a request; if one is lost, end the others too, because they wait for it.
 
         Raises:
-          ReplicaLostError: the weights of a replica are whole. StageError: those of none are.
+          ReplicaLostError: replicas were whole, and the error holds their weights. StageError: none was.
         """
         if self._workers is None:
             raise StageDiedError("the workers are not running")
-        timeout_s, ranks = self._config.pipeline.stage_timeout_s, range(len(requests))
-        answers = ask(self._workers, dict(enumerate(requests)), timeout_s=timeout_s)
-        error = loss_in(answers, ranks, timeout_s=timeout_s)
+        timeout_s = self._config.pipeline.stage_timeout_s
+        asked = {rank: request for rank, request in enumerate(requests) if request is not None}
+        answers = ask(self._workers, asked, timeout_s=timeout_s)
+        error = loss_in(answers, list(asked), timeout_s=timeout_s)
         if error is None:
-            return [cast(Updated, answers[rank]) for rank in ranks]
+            return [cast(Answer, answers.get(rank)) for rank in range(len(requests))]
+        lost = [rank for rank in asked if isinstance(answers.get(rank, error), StageError)]
         replicas, workers = self._config.pipeline.replicas, self._config.pipeline.pipeline_workers
         found = surviving_replicas(
-            self._workers, answers, replicas=replicas, pipeline_workers=workers, timeout_s=timeout_s
+            self._workers, lost, replicas=replicas, pipeline_workers=workers, timeout_s=timeout_s
         )
         self.close()
         if not found:

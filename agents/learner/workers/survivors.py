@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from league.agents.learner.errors import StageDiedError, StageError, StageHungError
-from league.agents.learner.workers.worker import Answer, PeersLost, Request, Save, Updated
+from league.agents.learner.workers.worker import Answer, PeersLost, Request, Save
 from league.agents.learner.workers.worker_group import SETTLE_S, WorkerGroup
 from league.agents.restart_state import Arrays, optimizer_steps_in
 
@@ -54,17 +54,17 @@ def loss_in(answers: Answers, ranks: Sequence[int], *, timeout_s: float) -> Stag
 
 
 def surviving_replicas(
-    workers: WorkerGroup, answers: Answers, *, replicas: int, pipeline_workers: int, timeout_s: float
+    workers: WorkerGroup, lost: Sequence[int], *, replicas: int, pipeline_workers: int, timeout_s: float
 ) -> dict[int, list[Arrays]]:
-    """The arrays of the workers of each whole replica that has made the most steps, by its number."""
-    whole = {
-        replica: range(replica * pipeline_workers, (replica + 1) * pipeline_workers)
-        for replica in range(replicas)
-        if all(
-            isinstance(answers.get(replica * pipeline_workers + place), Updated | PeersLost)
-            for place in range(pipeline_workers)
-        )
+    """The arrays of the workers of each whole replica that has made the most steps, by its number.
+
+    Args:
+      lost: ranks that are not asked any more.
+    """
+    every = {
+        replica: range(replica * pipeline_workers, (replica + 1) * pipeline_workers) for replica in range(replicas)
     }
+    whole = {replica: ranks for replica, ranks in every.items() if not set(ranks) & set(lost)}
     saved = ask(workers, {rank: Save() for ranks in whole.values() for rank in ranks}, timeout_s=timeout_s)
     found: dict[int, list[Arrays]] = {}
     for replica, ranks in whole.items():

@@ -219,6 +219,20 @@ def test_a_replica_that_is_not_finite_is_left_out_and_counted(name) -> None:
     assert torch.equal(before, after)
 
 
+def test_outer_point_and_momentum_go_on_where_they_were_saved() -> None:
+    choice = {"kind": "local_sgd", "period": 3, "outer": DILOCO, "compression": {"kind": "top_k", "fraction": 0.5}}
+    through = group_of(choice, quadratics(4))
+    learn(through, 6, learning_rate=RATE)
+    saved = [member.mode.save() for member in through]
+    resumed = group_of(choice, quadratics(4))
+    for member, source in zip(resumed, through, strict=True):
+        member.vector.values.copy_(source.vector.values)
+        member.mode.load(member.vector.values, saved[resumed.index(member)])
+    assert {"outer_point", "outer_momentum", "inner_steps", "residual", "messages"} == set(saved[0])
+    assert torch.equal(saved[0]["outer_point"], through[1].vector.values)  # all agree just then
+    assert torch.equal(learn(resumed, 7, learning_rate=RATE), learn(through, 7, learning_rate=RATE))
+
+
 def test_gradient_is_clipped_by_the_norm_of_what_is_stepped() -> None:
     vectors = [Quadratic(torch.zeros(1, dtype=torch.float64), 1.0, goal, max_norm=1.0) for goal in (100.0, 0.5)]
     values = learn(group_of({"kind": "local_sgd", "period": 9}, vectors), 1, learning_rate=0.1)
