@@ -180,7 +180,6 @@ class PipelineConfig:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
         return found
 
-
     def _free_problems(self) -> list[str]:
         """Settings that do not go with replicas on clocks of their own."""
         mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []

@@ -77,6 +77,9 @@ class ParameterServer:
         self._accrued_count, self._batches = 0.0, 0
         self._lags, self._lost, self._dropped, self._bytes = list[int](), set[int](), 0, 0
 
+    def start(self, values: Tensor) -> None:
+        """Nothing: the shards were built with the same weights."""
+
     def begin(self, values: Tensor) -> None:
         """Wait until this batch may begin, and fetch the weights where it is time."""
         for shard in self._connect():

@@ -285,7 +285,11 @@ class FreeGroup:
         if isinstance(answer, Updated):
             member.failures = 0
             self._finished.append(answer)
-            self._look_after(answer.tally.lost_shards)
+            if answer.tally.lost_shards:
+                self._look_after(answer.tally.lost_shards)
+            else:
+                for shard in self._members[self._replicas :]:
+                    shard.failures = 0
         member.answer, member.doing = answer, IDLE
         if rank < self._replicas:
             self._idle.append(rank)
@@ -329,8 +333,7 @@ class FreeGroup:
             return {**saved, TEACHER: self._teacher} if self._teacher is not None else dict(saved)
         start, stop = self._bounds[rank - self._replicas]
         return {
-            name: array[start:stop].copy() if is_vector(name) and array.size else array
-            for name, array in saved.items()
+            name: array[start:stop].copy() if is_vector(name) and array.size else array for name, array in saved.items()
         }
 
 

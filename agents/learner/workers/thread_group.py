@@ -10,7 +10,6 @@ from league.agents.learner.errors import StageDiedError, StageError, StageHungEr
 from league.agents.learner.workers.build_worker import Worker, make_member
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 
-
 _making = threading.Lock()
 """Held while a worker is made: networks are initialised from the generator of the process."""
 
@@ -70,9 +69,7 @@ class ThreadWorkerGroup:
 
     def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
         """As in the protocol."""
-        done, _ = concurrent.futures.wait(
-            self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED
-        )
+        done, _ = concurrent.futures.wait(self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED)
         ranks = {future: self._sent.pop(future) for future in done}
         return [(rank, _answer(future, rank)) for future, rank in ranks.items()]
 
@@ -97,4 +94,6 @@ def _made(setup: WorkerSetup) -> Worker:
 def _answer(future: concurrent.futures.Future[Answer], rank: int) -> Answer | StageError:
     """The answer of a worker, or the error of one that raised."""
     error = future.exception()
-    return future.result() if error is None else StageDiedError(f"worker {rank} failed: {type(error).__name__}: {error}")
+    return (
+        future.result() if error is None else StageDiedError(f"worker {rank} failed: {type(error).__name__}: {error}")
+    )

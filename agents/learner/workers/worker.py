@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -108,7 +108,7 @@ class Updated:
 
     result: UpdateResult
     weights: NDArray[np.float32] | None
-    tally: FreeTally = FreeTally()
+    tally: FreeTally = field(default_factory=FreeTally)
 
 
 @dataclass(frozen=True)

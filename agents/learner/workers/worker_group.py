@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from league.agents.learner.errors import StageDiedError, StageHungError
+from league.agents.learner.errors import StageDiedError, StageError, StageHungError
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 from league.envs.workers.child_endings import wait_for_killed
 
@@ -123,9 +123,7 @@ class ProcessWorkerGroup:
 
     def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
         """As in the protocol."""
-        done, _ = concurrent.futures.wait(
-            self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED
-        )
+        done, _ = concurrent.futures.wait(self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED)
         answers: list[tuple[int, Answer | StageError]] = []
         for future in done:
             error = future.exception()

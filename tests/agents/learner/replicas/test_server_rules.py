@@ -102,7 +102,9 @@ class Plain:
         self.steps += 1
 
 
-def shard_of(tmp_path, gradients: dict[int, np.ndarray], **options: object) -> tuple[ParameterShard, SharedVector, Plain]:  # type: ignore[type-arg]
+def shard_of(
+    tmp_path, gradients: dict[int, np.ndarray], **options: object
+) -> tuple[ParameterShard, SharedVector, Plain]:  # type: ignore[type-arg]
     shared = SharedVector(tmp_path / "weights", 2)
     shared.write(np.zeros(2, np.float32), version=1)
     vector = Plain(shared)
@@ -159,7 +161,7 @@ def test_waiting_replicas_are_answered_when_the_slowest_has_come_on_or_is_lost(t
 
 @pytest.mark.parametrize("lag", [0, 1, 2, 4, 8])
 def test_sgd_with_a_fixed_lag_diverges_exactly_above_its_bound(lag) -> None:
-    """x <- x - a lr x_old: stable iff a lr < 2 sin(pi / (2 (2 lag + 1))), from the roots of z^(lag+1) = z^lag - a lr."""
+    """x <- x - a lr x_old is stable iff a lr < 2 sin(pi / (2 (2 lag + 1))): the roots of z^(lag+1) = z^lag - a lr."""
     bound = 2.0 * math.sin(math.pi / (2.0 * (2.0 * lag + 1.0)))
     for factor, diverges in ((0.99, False), (1.01, True)):
         x, old = 1.0, deque([1.0] * lag)

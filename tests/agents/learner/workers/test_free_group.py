@@ -30,12 +30,14 @@ NETWORK = build_network(BOARD_GAME, MLP, seed=1)
 INPUTS = UpdateInputs(1e-2, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
 SERVER = {"kind": "parameter_server", "shards": 3}
 HOGWILD = {"kind": "hogwild", "workers": "threads"}
+GOSSIP = {"kind": "gossip", "asynchronous": True}
 MODES = {
     "parameter server": SERVER,
     "server that waits": {**SERVER, "on_stale": "wait", "max_staleness": 1},
     "server, rare messages": {**SERVER, "push_every": 2, "fetch_every": 2},
     "synchronous server": {**SERVER, "sync": True},
     "hogwild": HOGWILD,
+    "asynchronous gossip": GOSSIP,
 }
 
 
@@ -86,7 +88,9 @@ def test_every_decision_is_counted_once_and_every_finished_batch_moves_the_versi
         assert learner.publish().digest() != first.digest()
 
 
-@pytest.mark.parametrize("mode", [{"kind": "parameter_server"}, {"kind": "parameter_server", "sync": True}, HOGWILD])
+@pytest.mark.parametrize(
+    "mode", [{"kind": "parameter_server"}, {"kind": "parameter_server", "sync": True}, HOGWILD, GOSSIP]
+)
 def test_one_replica_makes_the_updates_of_a_single_learner_bit_for_bit(mode) -> None:
     """With one shard; the ends of several are other places of the vector, where Adam's kernel rounds otherwise."""
     alone = local_updater(PLAN.build(), dataclasses.replace(config_of(None), pipeline=PipelineConfig()), FLOAT32)
