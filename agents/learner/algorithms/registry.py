@@ -12,6 +12,7 @@ OBJECTIVES: Mapping[str, str] = {
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
 OPTIMIZERS: Mapping[str, str] = {
+    "adagrad": "league.agents.learner.step.optimizers:adagrad",
     "adam": "league.agents.learner.step.optimizers:adam",
     "rmsprop": "league.agents.learner.step.optimizers:rmsprop",
 }

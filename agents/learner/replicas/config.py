@@ -151,8 +151,9 @@ class GossipConfig:
       publish_every: updates between two means over all replicas, which actors get.
       asynchronous: True for replicas on clocks of their own, each of which averages with one random peer of its
         topology at a time (AD-PSGD). Their mean is then taken whenever it is asked for.
-    Source: Lian et al. 2018, Asynchronous decentralized parallel SGD; Lian et al. 2017, Can decentralized algorithms outperform centralized algorithms (D-PSGD); Koloskova et al.
-      2019, Decentralized stochastic optimization and gossip algorithms with compressed communication (CHOCO-SGD).
+    Source: Lian et al. 2017, Can decentralized algorithms outperform centralized algorithms (D-PSGD); Lian et al. 2018,
+      Asynchronous decentralized parallel stochastic gradient descent (AD-PSGD); Koloskova et al. 2019, Decentralized
+      stochastic optimization and gossip algorithms with compressed communication (CHOCO-SGD).
     """
 
     topology: Component = "ring"

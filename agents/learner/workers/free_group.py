@@ -63,7 +63,7 @@ STARTING, LOADING, IDLE, BUSY, ASKED = "starting", "loading", "idle", "busy", "a
 
 @dataclasses.dataclass
 class _Member:
-    """One replica or shard. since: when it began what it does, in seconds of the clock; answer: to what it was asked."""
+    """One replica or shard. since: seconds of the clock when it began what it does. answer: to what it was asked."""
 
     doing: str = IDLE
     since: float = 0.0
