@@ -49,7 +49,13 @@ def free_modes(folder: Path) -> Report:
     return report
 
 
-def share_of_speeds(mode: object, slow_file: Path, *, launcher: WorkerGroupLauncher = ThreadWorkerGroup) -> float:
+def share_of_speeds(
+    mode: object,
+    slow_file: Path,
+    *,
+    launcher: WorkerGroupLauncher = ThreadWorkerGroup,
+    measured_s: float = MEASURED_S,
+) -> float:
     """Batches per second of slept replicas, one of them slow, over the sum of what each could do alone."""
     backend = {
         "kind": "benchmarks.lineage.slept:SleptBackend",
@@ -60,7 +66,7 @@ def share_of_speeds(mode: object, slow_file: Path, *, launcher: WorkerGroupLaunc
     pipeline = PipelineConfig(backend=backend, replicas=REPLICAS, update_mode=mode)  # type: ignore[arg-type]
     config = LearnerConfig(unroll_length=4, batch_rows=8, precision="float32", pipeline=pipeline)
     parts = REPLICAS if mode == "all_reduce" else 1  # of one batch, each by one replica
-    batches = parts * batches_per_second(config, launcher=launcher, measured_s=MEASURED_S)
+    batches = parts * batches_per_second(config, launcher=launcher, measured_s=measured_s)
     return batches / ((REPLICAS - 1 + 1.0 / SLOWDOWN) / SLEPT_S)
 
 

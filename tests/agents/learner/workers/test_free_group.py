@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.lineage.free_modes import share_of_speeds
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
@@ -162,6 +163,12 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_counted() -> None:
             finish(group)
             result = group.update([batch(2)], INPUTS)
             assert np.isfinite(group.weights()).all() and math.isfinite(result.gradient_norm)
+
+
+@pytest.mark.parametrize("mode", [SERVER, HOGWILD, GOSSIP])
+def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_path) -> None:
+    """The computation is a sleep, so that four replicas have their speeds on one core."""
+    assert share_of_speeds(mode, tmp_path / "slow", measured_s=1.5) > 0.8
 
 
 def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_each() -> None:
