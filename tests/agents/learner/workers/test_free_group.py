@@ -16,6 +16,8 @@ from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.replicas.free_replicas import FreeReplicas
+from league.agents.learner.replicas.hogwild import Hogwild
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.thread_group import ThreadWorkerGroup
@@ -39,7 +41,20 @@ MODES = {
     "synchronous server": {**SERVER, "sync": True},
     "hogwild": HOGWILD,
     "asynchronous gossip": GOSSIP,
+    "a mode of one's own": {"kind": f"{__name__}:OwnMode", "asynchronous": True},
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConfig:
+    asynchronous: bool = True
+
+
+class OwnMode(Hogwild):
+    """A mode from outside, whose option says that its replicas run on clocks of their own."""
+
+    def __init__(self, replicas: FreeReplicas, options: OwnConfig) -> None:
+        super().__init__(replicas)
 
 
 def batch(seed: int) -> Unrolls:
