@@ -124,11 +124,11 @@ def build_updater(
         _load_teacher(alone, teacher)
         return alone, layout
     there = here
-    problems = mode_problems(config, size=layout.size, device=_device_of_workers(config, stage_device))
+    problems = mode_problems(config, size=layout.size, device=device_of_workers(config, stage_device))
     if problems:
         raise ValueError("; ".join(problems))
     if config.pipeline.num_workers:
-        there = dataclasses.replace(here, device=_device_of_workers(config, stage_device))
+        there = dataclasses.replace(here, device=device_of_workers(config, stage_device))
     boundaries: tuple[Boundary, ...] = ()
     if config.pipeline.stages > 1:
         config, boundaries = _with_stage_cut(network, unrolls, config, there)
@@ -163,12 +163,13 @@ def group_problems(spec: EnvSpec, config: LearnerConfig) -> list[str]:
     return problems
 
 
-def mode_problems(config: LearnerConfig, *, size: int, device: torch.device) -> list[str]:
+def mode_problems(config: LearnerConfig, *, size: int, device: torch.device | None = None) -> list[str]:
     """Settings of replicas on clocks of their own that do not go with a network or a machine, one sentence each.
 
     Args:
-      size: parameters of the network. device: of the replicas.
+      size: parameters of the network. device: of the replicas; None for what this machine has.
     """
+    device = device_of_workers(config, None) if device is None else device
     pipeline, place = config.pipeline, "pipeline.update_mode"
     found = []
     if pipeline.num_shards > size:
@@ -181,7 +182,7 @@ def mode_problems(config: LearnerConfig, *, size: int, device: torch.device) -> 
     return found
 
 
-def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
+def device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
     """The device to time and place stages on: as stated, else a GPU per worker if there are as many, else the CPU.
 
     Stages on GPUs of other machines are timed on the CPU if this process sees no GPU.

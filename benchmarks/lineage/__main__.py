@@ -18,6 +18,7 @@ from benchmarks.rows import measure_rows
 PARTS: Mapping[str, str] = {
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
+    "free_modes": "benchmarks.lineage.free_modes:free_modes",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
-from league.agents.learner.build import group_problems
+from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import PipelineConfig
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
@@ -75,6 +75,9 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
+    if made:
+        size = sum(parameter.numel() for parameter in made[0].parameters())
+        yield from (f"learner.{problem}" for problem in mode_problems(config.learner, size=size))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))

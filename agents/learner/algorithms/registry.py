@@ -12,6 +12,7 @@ OBJECTIVES: Mapping[str, str] = {
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
 OPTIMIZERS: Mapping[str, str] = {
+    "adagrad": "league.agents.learner.step.optimizers:adagrad",
     "adam": "league.agents.learner.step.optimizers:adam",
     "rmsprop": "league.agents.learner.step.optimizers:rmsprop",
 }
@@ -28,7 +29,7 @@ BACKENDS: Mapping[str, str] = {
 UPDATE_MODES: Mapping[str, str] = {
     "all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce",
     "local_sgd": "league.agents.learner.replicas.local_sgd:LocalSGD",
-    "gossip": "league.agents.learner.replicas.gossip:Gossip",
+    "gossip": "league.agents.learner.replicas.asynchronous_gossip:gossip",
     "hogwild": "league.agents.learner.replicas.hogwild:hogwild",
     "parameter_server": "league.agents.learner.replicas.parameter_server:parameter_server",
 }

@@ -149,14 +149,18 @@ class GossipConfig:
       consensus_step: part of the way to the mean of the copies that one update goes; null for what is stable with the
         compression. Only with a compression: without one it is the whole way.
       publish_every: updates between two means over all replicas, which actors get.
-    Source: Lian et al. 2017, Can decentralized algorithms outperform centralized algorithms (D-PSGD); Koloskova et al.
-      2019, Decentralized stochastic optimization and gossip algorithms with compressed communication (CHOCO-SGD).
+      asynchronous: True for replicas on clocks of their own, each of which averages with one random peer of its
+        topology at a time (AD-PSGD). Their mean is then taken whenever it is asked for.
+    Source: Lian et al. 2017, Can decentralized algorithms outperform centralized algorithms (D-PSGD); Lian et al. 2018,
+      Asynchronous decentralized parallel stochastic gradient descent (AD-PSGD); Koloskova et al. 2019, Decentralized
+      stochastic optimization and gossip algorithms with compressed communication (CHOCO-SGD).
     """
 
     topology: Component = "ring"
     compression: Component = NO_COMPRESSION
     consensus_step: float | None = None
     publish_every: int = 8
+    asynchronous: bool = False
 
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""
@@ -168,6 +172,11 @@ class GossipConfig:
             found.append(f"consensus_step: {self.consensus_step} is not in (0, 1]")
         elif self.consensus_step is not None and compression == NO_COMPRESSION:
             found.append(f"consensus_step: {self.consensus_step} is for a compression, and there is none; use null")
+        if self.asynchronous and compression != NO_COMPRESSION:
+            found.append(
+                f"compression: {compression} is for gossip in lockstep, and asynchronous peers change weights in "
+                "memory that they share; use none"
+            )
         if kind_of(self.topology) == "one_peer" and compression != NO_COMPRESSION:
             found.append(
                 f"topology: one_peer changes its peers with every update, but {compression} needs a copy of each "
@@ -180,8 +189,8 @@ UPDATE_MODE_OPTIONS: Mapping[str, type] = {
     "all_reduce": AllReduceConfig,
     "local_sgd": LocalSGDConfig,
     "gossip": GossipConfig,
-    "parameter_server": ParameterServerConfig,
     "hogwild": HogwildConfig,
+    "parameter_server": ParameterServerConfig,
 }
 """Name of a registered update mode -> the record of its options."""
 

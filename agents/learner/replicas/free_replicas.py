@@ -93,6 +93,10 @@ class FreeMode(UpdateMode, Protocol):
 
     shared_values: SharedVector | None
 
+    def start(self, values: Tensor) -> None:
+        """Once, with the weights [P] that the replica was built with."""
+        ...
+
     def begin(self, values: Tensor) -> None:
         """Before a batch: bring the weights [P] up to date; may wait."""
         ...

@@ -39,6 +39,9 @@ class Hogwild:
         self._memory = replicas.memory
         self.shared_values: SharedVector | None = self._memory.vector("weights")
 
+    def start(self, values: Tensor) -> None:
+        """Nothing: whoever built the shared weights first wrote them."""
+
     def begin(self, values: Tensor) -> None:
         """Nothing: the weights are those of all."""
 

@@ -77,6 +77,9 @@ class ParameterServer:
         self._accrued_count, self._batches = 0.0, 0
         self._lags, self._lost, self._dropped, self._bytes = list[int](), set[int](), 0, 0
 
+    def start(self, values: Tensor) -> None:
+        """Nothing: the shards were built with the same weights."""
+
     def begin(self, values: Tensor) -> None:
         """Wait until this batch may begin, and fetch the weights where it is time."""
         for shard in self._connect():
@@ -98,10 +101,9 @@ class ParameterServer:
             self._push(None)
             self._dropped += 1
             return StepResult(LossStats(), norm)
-        gradients = vector.gradients.cpu().numpy()
-        if self._accrued_count:
-            gradients += self._gradient.values
-        self._gradient.values[:] = gradients
+        if not self._accrued_count:
+            self._gradient.values[:] = 0.0
+        self._gradient.values += vector.gradients.cpu().numpy()
         self._accrued_count += stats.steps
         if self._options.fetch_every > 1:
             vector.values.sub_(vector.gradients, alpha=learning_rate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -87,7 +87,7 @@ class UpdateResult:
     skipped_replicas: int = 0
     bytes_sent: int = 0
     unshared: float = 0.0
-    group: GroupReport = GroupReport()
+    group: GroupReport = field(default_factory=GroupReport)
 
 
 class Updater(Protocol):

@@ -63,7 +63,7 @@ STARTING, LOADING, IDLE, BUSY, ASKED = "starting", "loading", "idle", "busy", "a
 
 @dataclasses.dataclass
 class _Member:
-    """One replica or shard. since: when it began what it does, in seconds of the clock; answer: to what it was asked."""
+    """One replica or shard. since: seconds of the clock when it began what it does. answer: to what it was asked."""
 
     doing: str = IDLE
     since: float = 0.0
@@ -285,7 +285,11 @@ class FreeGroup:
         if isinstance(answer, Updated):
             member.failures = 0
             self._finished.append(answer)
-            self._look_after(answer.tally.lost_shards)
+            if answer.tally.lost_shards:
+                self._look_after(answer.tally.lost_shards)
+            else:
+                for shard in self._members[self._replicas :]:
+                    shard.failures = 0
         member.answer, member.doing = answer, IDLE
         if rank < self._replicas:
             self._idle.append(rank)

@@ -84,6 +84,7 @@ class FreeReplica:
         )
         if shared is not None:
             self._optimizer.share_state(lambda name, entry: _shared_entry(replicas.memory, name, entry))
+        self._mode.start(self._optimizer.values)
         self._shares = shared is not None
         placement = Placement(dtype=getattr(torch, setup.dtype), device=device)
         self._updater = LocalUpdater(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -110,7 +110,7 @@ class Updated:
 
     result: UpdateResult
     weights: NDArray[np.float32] | None
-    tally: FreeTally = FreeTally()
+    tally: FreeTally = field(default_factory=FreeTally)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,10 @@ class RayWorkerGroup:
             blind = ", ".join(str(rank) for rank, (_, _, sees_gpu) in enumerate(places) if not sees_gpu)
             logger.warning("worker %s sees no GPU although Ray gave it one: all workers compute on the CPU", blind)
         device, rendezvous = "cuda:0" if on_gpu else "cpu", f"tcp://{address}:{port}"
-        self._setups = [dataclasses.replace(setup, device=device, rendezvous=rendezvous) for setup in setups]
+        self._setups = [
+            dataclasses.replace(setup, device="cpu" if setup.device == "cpu" else device, rendezvous=rendezvous)
+            for setup in setups
+        ]
         self._starting: list[Any] = [self._start(rank) for rank in range(len(setups))]
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 
 import numpy as np
 import pytest
@@ -160,14 +159,27 @@ def test_waiting_replicas_are_answered_when_the_slowest_has_come_on_or_is_lost(t
 
 
 @pytest.mark.parametrize("lag", [0, 1, 2, 4, 8])
-def test_sgd_with_a_fixed_lag_diverges_exactly_above_its_bound(lag) -> None:
-    """x <- x - a lr x_old: stable iff a lr < 2 sin(pi / (2 (2 lag + 1))), from the roots of z^(lag+1) = z^lag - a lr."""
+def test_sgd_with_a_fixed_lag_diverges_exactly_above_its_bound(lag, tmp_path) -> None:
+    """x <- x - a lr x_old is stable iff a lr < 2 sin(pi / (2 (2 lag + 1))): the roots of z^(lag+1) = z^lag - a lr.
+
+    Replicas that push in turn make the lag; all but the count of steps is in float64.
+    """
     bound = 2.0 * math.sin(math.pi / (2.0 * (2.0 * lag + 1.0)))
     for factor, diverges in ((0.99, False), (1.01, True)):
-        x, old = 1.0, deque([1.0] * lag)
-        sizes = []
-        for _ in range(20_000):
-            old.append(x)
-            x -= factor * bound * stale_weight(lag, max_staleness=lag, on_stale="scale") * old.popleft()
-            sizes.append(abs(x))
-        assert (max(sizes[-200:]) > max(sizes[:200])) is diverges
+        replicas = range(lag + 1)
+        gradients = {rank: np.ones(1) for rank in replicas}
+        shared = SharedVector(tmp_path / f"{factor}", 1)
+        vector = Plain(shared)
+        vector.values, vector.gradients = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+        options = ParameterServerConfig(max_staleness=lag, on_stale="drop")
+        shard = ParameterShard(vector, shared, options, gradient_of=gradients.__getitem__)
+        for rank in replicas:
+            shard.join(rank)
+        fetched, sizes = [0] * len(replicas), []
+        for step in range(3000):
+            rank = step % len(replicas)
+            ((_, verdict),) = shard.push(rank, Push(fetched[rank], 1.0, factor * bound))
+            assert verdict == Verdict(min(step, lag), 1.0)
+            gradients[rank][0], fetched[rank] = float(vector.values), shared.version
+            sizes.append(abs(float(vector.values)))
+        assert (max(sizes[-100:]) > max(sizes[:100])) is diverges

@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.lineage.free_modes import share_of_speeds
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.replicas.free_replicas import FreeReplicas
+from league.agents.learner.replicas.hogwild import Hogwild
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.thread_group import ThreadWorkerGroup
@@ -30,13 +33,28 @@ NETWORK = build_network(BOARD_GAME, MLP, seed=1)
 INPUTS = UpdateInputs(1e-2, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
 SERVER = {"kind": "parameter_server", "shards": 3}
 HOGWILD = {"kind": "hogwild", "workers": "threads"}
+GOSSIP = {"kind": "gossip", "asynchronous": True}
 MODES = {
     "parameter server": SERVER,
     "server that waits": {**SERVER, "on_stale": "wait", "max_staleness": 1},
     "server, rare messages": {**SERVER, "push_every": 2, "fetch_every": 2},
     "synchronous server": {**SERVER, "sync": True},
     "hogwild": HOGWILD,
+    "asynchronous gossip": GOSSIP,
+    "a mode of one's own": {"kind": f"{__name__}:OwnMode", "asynchronous": True},
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConfig:
+    asynchronous: bool = True
+
+
+class OwnMode(Hogwild):
+    """A mode from outside, whose option says that its replicas run on clocks of their own."""
+
+    def __init__(self, replicas: FreeReplicas, options: OwnConfig) -> None:
+        super().__init__(replicas)
 
 
 def batch(seed: int) -> Unrolls:
@@ -86,7 +104,9 @@ def test_every_decision_is_counted_once_and_every_finished_batch_moves_the_versi
         assert learner.publish().digest() != first.digest()
 
 
-@pytest.mark.parametrize("mode", [{"kind": "parameter_server"}, {"kind": "parameter_server", "sync": True}, HOGWILD])
+@pytest.mark.parametrize(
+    "mode", [{"kind": "parameter_server"}, {"kind": "parameter_server", "sync": True}, HOGWILD, GOSSIP]
+)
 def test_one_replica_makes_the_updates_of_a_single_learner_bit_for_bit(mode) -> None:
     """With one shard; the ends of several are other places of the vector, where Adam's kernel rounds otherwise."""
     alone = local_updater(PLAN.build(), dataclasses.replace(config_of(None), pipeline=PipelineConfig()), FLOAT32)
@@ -158,6 +178,12 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_counted() -> None:
             finish(group)
             result = group.update([batch(2)], INPUTS)
             assert np.isfinite(group.weights()).all() and math.isfinite(result.gradient_norm)
+
+
+@pytest.mark.parametrize("mode", [SERVER, HOGWILD, GOSSIP])
+def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_path) -> None:
+    """The computation is a sleep, so that four replicas have their speeds on one core."""
+    assert share_of_speeds(mode, tmp_path / "slow", measured_s=1.5) > 0.8
 
 
 def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_each() -> None:
