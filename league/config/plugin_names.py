@@ -28,6 +28,8 @@ OF_PLAYERS: Mapping[tuple[str, ...], str] = {
     ("learner", "row_source"): "row_source",
     ("learner", "pipeline", "backend"): "backend",
     ("learner", "pipeline", "update_mode"): "update_mode",
+    ("learner", "pipeline", "update_mode", "compression"): "compression",
+    ("learner", "pipeline", "update_mode", "topology"): "topology",
 }
 """As `PLACES`, in sections that a player may have of its own too."""
 

@@ -58,7 +58,23 @@ class RMSPropConfig:
         return found
 
 
-OPTIMIZER_OPTIONS: Mapping[str, type] = {"adam": AdamConfig, "rmsprop": RMSPropConfig}
+@dataclass(frozen=True)
+class AdagradConfig:
+    """Options of `adagrad`.
+
+    Fields:
+      eps: added to the root of the sum of squares.
+    Source: Duchi et al. 2011, Adaptive subgradient methods; Dean et al. 2012, DistBelief, section 4.1.
+    """
+
+    eps: float = 1e-10
+
+    def problems(self) -> list[str]:
+        """Every invalid option, one sentence each that starts with the field's name."""
+        return [*_positive(eps=self.eps)]
+
+
+OPTIMIZER_OPTIONS: Mapping[str, type] = {"adagrad": AdagradConfig, "adam": AdamConfig, "rmsprop": RMSPropConfig}
 """Name of a registered optimizer -> the record of its options."""
 
 

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from league.agents.learner.algorithms.registry import OPTIMIZERS
 from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
-from league.agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
+from league.agents.learner.step.optimizer_config import AdagradConfig, AdamConfig, RMSPropConfig
 from league.agents.weights import Layout
 from league.envs.component_choice import kind_of
 from league.envs.plugin_options import options_argument
@@ -178,9 +178,45 @@ def load_state(optimizer: VectorOptimizer, values: Tensor, entries: Mapping[str,
         optimizer.state[values] = {name: entry.to(values.device) for name, entry in entries.items()}
 
 
+def new_state(values: Tensor, layout: Layout, config: LearnerConfig) -> dict[str, Tensor]:
+    """The state that the optimizer of these values starts with: what it holds before its first step, else zeros."""
+    like = torch.zeros_like(values)
+    like.grad = torch.zeros_like(values)
+    optimizer = make_optimizer(like, layout, config)
+    held = optimizer.state.get(like, {})
+    if not held:
+        optimizer.param_groups[0]["lr"] = 0.0
+        optimizer.step()
+        return {name: torch.zeros_like(torch.as_tensor(entry)) for name, entry in optimizer.state[like].items()}
+    return {name: torch.as_tensor(entry).clone() for name, entry in held.items()}
+
+
+class Adagrad(Optimizer):
+    """Divides each step by the root of the sum of all squared gradients; it has no state before its first step."""
+
+    def __init__(self, values: Tensor, options: AdagradConfig) -> None:
+        super().__init__([values], {"lr": 0.0})
+        self._eps = options.eps
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step with the gradient of the vector."""
+        (group,) = self.param_groups
+        (values,) = group["params"]
+        total = self.state[values].setdefault("sum", torch.zeros_like(values))
+        total.addcmul_(values.grad, values.grad)
+        values.addcdiv_(values.grad, total.sqrt().add_(self._eps), value=-group["lr"])
+
+
 def adam(values: Tensor, layout: Layout, *, options: AdamConfig) -> OneVectorAdam:
     """Adam in one fused step; with a weight decay, AdamW."""
     return OneVectorAdam(values, layout, options)
+
+
+def adagrad(values: Tensor, layout: Layout, *, options: AdagradConfig) -> Optimizer:
+    """Adagrad as DistBelief's parameter server uses it."""
+    del layout
+    return Adagrad(values, options)
 
 
 def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> OneVectorRMSProp:

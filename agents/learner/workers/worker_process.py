@@ -8,7 +8,7 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from league.agents.learner.workers.worker import GroupWorker
+from league.agents.learner.workers.build_worker import make_worker
 from league.agents.learner.workers.worker_group import Failed
 
 
@@ -22,7 +22,7 @@ def main(descriptor: int, lifeline: int) -> None:
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     connection = Connection(descriptor)
     try:
-        worker = GroupWorker(connection.recv())
+        worker = make_worker(connection.recv())
         while True:
             request = connection.recv()
             connection.send(worker.handle(request))

@@ -74,6 +74,16 @@ def test_the_state_of_another_optimizer_counts_as_none() -> None:
     assert np.array_equal(train(taken, range(3, 5)), train(fresh, range(3, 5)))
 
 
+def test_adagrad_divides_by_the_root_of_all_squares_so_far() -> None:
+    optimizer = optimizer_of({"kind": "adagrad", "eps": 1e-3})
+    values, squares = optimizer.values.numpy().astype(np.float64), np.zeros(8)
+    for number, found in enumerate(train(optimizer, range(4))):
+        gradient = np.random.default_rng(number).normal(size=8)
+        squares += gradient**2
+        values -= 0.01 * gradient / (np.sqrt(squares) + 1e-3)
+        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-6)
+
+
 def test_adam_decays_the_weights_apart_from_the_gradient() -> None:
     options = AdamConfig(eps=1e-3, betas=(0.8, 0.9), weight_decay=0.1)
     optimizer = optimizer_of({"kind": "adam", "eps": 1e-3, "betas": [0.8, 0.9], "weight_decay": 0.1})
