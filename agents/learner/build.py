@@ -16,6 +16,7 @@ from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, to
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline.partition import plan_pipeline
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network
+from league.agents.learner.replicas.config import replica_problems
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
@@ -104,6 +105,11 @@ def build_updater(
     autograd's. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output), *group_problems(plan.spec, config)]
+    problems += replica_problems(
+        config.pipeline.update_mode,
+        replicas=config.pipeline.replicas,
+        value_normalisation=config.value_normalisation,
+    )
     if config.has_teacher and teacher is None:
         problems.append(f"teacher_cost: {config.teacher_cost} to {config.teacher_cost_end} needs the teacher's weights")
     if problems:

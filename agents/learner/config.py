@@ -83,8 +83,8 @@ class PipelineConfig:
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
       replicas: copies that each learn from their own rows of the batch.
-      update_mode: synchronisation of the replicas: "all_reduce", "module:attribute" of your own, or a mapping of its
-        name as `kind` and its options.
+      update_mode: how the replicas agree: "all_reduce", "local_sgd", "gossip", "parameter_server", "hogwild" or
+        "module:attribute" of your own, or a mapping of its name as `kind` and its options, see `replicas.config`.
       stage_timeout_s: seconds after which a worker without an answer counts as hung.
       start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """
@@ -138,7 +138,8 @@ class PipelineConfig:
         """Processes of a parameter server, beside those of the replicas."""
         if kind_of(self.update_mode, DEFAULT_UPDATE_MODE) != "parameter_server":
             return 0
-        return int(given_options(self.update_mode).get("shards", 1))
+        shards = given_options(self.update_mode).get("shards", 1)
+        return shards if isinstance(shards, int) else 1  # another is refused where options are checked
 
     @property
     def waits_for_all(self) -> bool:
@@ -183,7 +184,7 @@ class PipelineConfig:
     def _free_problems(self) -> list[str]:
         """Settings that do not go with replicas on clocks of their own."""
         mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
-        if self.replicas == 1:
+        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
             found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
         if self.stages > 1:
             found.append(

@@ -18,7 +18,7 @@ from league.agents.learner.algorithms.objective import LossWeights, needs_fresh
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
 from league.agents.learner.data.intake import Intake
-from league.agents.learner.errors import NonFiniteError, StageError
+from league.agents.learner.errors import NonFiniteError, ReplicaLostError, StageError
 from league.agents.learner.step.advantage_scale import AdvantageScale
 from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
 from league.agents.restart_state import (
@@ -210,6 +210,7 @@ class Learner:
         """
         self._take_over(weights)
         self.version, self.trained_steps, self.sampled_steps = weights.version, trained_steps, trained_steps
+        self._good_steps = trained_steps, trained_steps
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, their average, optimizer moments, counters, running scales."""
@@ -336,6 +337,7 @@ class Learner:
     def _keep_good(self) -> None:
         """Copy the present state, which is finite, for a later rollback."""
         self._good, self._good_scale = self._updater.save(), self._scale.save()
+        self._good_steps = self.trained_steps, self.sampled_steps
 
     def _roll_back(self) -> None:
         if self._bad_in_a_row >= 2 * self._config.rollback_after:
@@ -346,13 +348,19 @@ class Learner:
         self._return_to_good()
 
     def _restart(self, error: StageError) -> None:
-        """Restart lost workers from the last good state."""
+        """Restart lost workers from the weights of those that survived, else from the last good state."""
         self.restarts += 1
         self.skipped_updates += 1
         self._restarts_in_a_row += 1
         if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
             raise error
-        self._return_to_good()
+        if isinstance(error, ReplicaLostError):
+            self._load(error.saved)
+            self.version += 1
+            self.trained_steps -= error.lost_steps
+            self.sampled_steps -= error.lost_steps
+        else:
+            self._return_to_good()
 
     def _take_over(self, weights: Weights) -> None:
         if weights.layout != self._layout:
@@ -365,9 +373,13 @@ class Learner:
         self._keep_good()
 
     def _return_to_good(self) -> None:
-        """Load the last good state under the next version, so that no version means two sets of weights."""
+        """Load the last good state under the next version, so that no version means two sets of weights.
+
+        What was learnt since then is not in the weights any more, and does not count.
+        """
         self._load(self._good)
         self._scale.load(self._good_scale)
+        self.trained_steps, self.sampled_steps = self._good_steps
         self.version += 1
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:

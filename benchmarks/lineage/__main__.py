@@ -15,7 +15,11 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.rows import measure_rows
 
-PARTS: Mapping[str, str] = {"free_modes": "benchmarks.lineage.free_modes:free_modes"}
+PARTS: Mapping[str, str] = {
+    "free_modes": "benchmarks.lineage.free_modes:free_modes",
+    "modes": "benchmarks.lineage.modes:bytes_sent",
+    "modes_kuhn": "benchmarks.lineage.modes:kuhn",
+}
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from league.agents.device_games.registry import require_device_form
+from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
@@ -59,6 +60,13 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 def joint_problems(config: RunConfig) -> Iterator[str]:
     """Problems between sections."""
     for problem in config.learner.problems_with(config.network.value_output):
+        yield f"learner.{problem}"
+    learner = config.learner
+    for problem in replica_problems(
+        learner.pipeline.update_mode,
+        replicas=learner.pipeline.replicas,
+        value_normalisation=learner.value_normalisation,
+    ):
         yield f"learner.{problem}"
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)

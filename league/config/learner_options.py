@@ -5,11 +5,14 @@ The options of a component from outside are checked where its code may be loaded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_UPDATE_MODE, LearnerConfig
+from league.agents.learner.replicas.config import UPDATE_MODE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options
@@ -31,6 +34,7 @@ class Alternatives:
 CHOICES = {
     ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
     ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
+    ("learner", "pipeline", "update_mode"): Alternatives(DEFAULT_UPDATE_MODE, UPDATE_MODE_OPTIONS),
 }
 """Path in the configuration -> the components to choose from."""
 
@@ -39,10 +43,17 @@ def with_options(config: LearnerConfig) -> tuple[LearnerConfig, list[str]]:
     """The learner's settings with every option of its components, and what is wrong with the given ones."""
     problems: list[str] = []
     for path, choice in CHOICES.items():
-        made, found = _completed(getattr(config, path[-1]), choice, place=".".join(path))
-        config = replace(config, **{path[-1]: made})  # type: ignore[arg-type]  # a field whose type is Component
+        (_, *sections, name) = path
+        made, found = _completed(operator.attrgetter(".".join((*sections, name)))(config), choice, place=".".join(path))
+        config = _replaced(config, (*sections, name), made)
         problems += found
     return config, problems
+
+
+def _replaced(record: Any, path: Sequence[str], value: Component) -> Any:
+    """The record with another value at a path of fields."""
+    name, *rest = path
+    return replace(record, **{name: _replaced(getattr(record, name), rest, value) if rest else value})
 
 
 def _completed(given: Component, choice: Alternatives, *, place: str) -> tuple[Component, list[str]]:

@@ -26,6 +26,8 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("learner", "optimizer"): "optimizer",
     ("learner", "pipeline", "backend"): "backend",
     ("learner", "pipeline", "update_mode"): "update_mode",
+    ("learner", "pipeline", "update_mode", "compression"): "compression",
+    ("learner", "pipeline", "update_mode", "topology"): "topology",
     ("league", "preset"): "preset",
     ("league", "players", "*", "role"): "matchmaker",
     ("league", "players", "*", "matchmaker"): "matchmaker",

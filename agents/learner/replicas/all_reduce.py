@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import torch
@@ -15,6 +14,9 @@ from league.agents.learner.replicas.replica_group import ReplicaGroup
 from league.agents.learner.replicas.step_alone import shares_of
 from league.agents.learner.replicas.update_mode import PLACE, SteppedVector, StepResult
 
+EXACT = AllReduceConfig()
+"""Nothing is left out."""
+
 
 class AllReduce:
     """Equal gradients keep equal weights equal.
@@ -22,7 +24,7 @@ class AllReduce:
     With a compression, a replica whose gradient is not finite sends what it still owes, and its decisions do not count.
     """
 
-    def __init__(self, replicas: ReplicaGroup, *, options: AllReduceConfig) -> None:
+    def __init__(self, replicas: ReplicaGroup, *, options: AllReduceConfig = EXACT) -> None:
         self._replicas = replicas
         self._sum = CompressedSum(replicas, options.compression, place=PLACE)
         self.replicas_differ = not self._sum.is_exact
@@ -57,7 +59,7 @@ class AllReduce:
     def _compressed_step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:
         shares = shares_of(self._replicas, vector, sums)
         norm = shares.norm
-        if math.isfinite(norm):
+        if shares.is_step:
             if not shares.own_steps:
                 vector.gradients.zero_()
             self._sum.add_up(vector.gradients)

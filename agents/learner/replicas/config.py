@@ -1,4 +1,4 @@
-"""Options of the update modes in lockstep, of their topologies and compressions, without torch."""
+"""Options of the update modes, of their topologies and compressions, without torch."""
 
 from __future__ import annotations
 
@@ -189,8 +189,8 @@ UPDATE_MODE_OPTIONS: Mapping[str, type] = {
     "all_reduce": AllReduceConfig,
     "local_sgd": LocalSGDConfig,
     "gossip": GossipConfig,
-    "hogwild": HogwildConfig,
     "parameter_server": ParameterServerConfig,
+    "hogwild": HogwildConfig,
 }
 """Name of a registered update mode -> the record of its options."""
 

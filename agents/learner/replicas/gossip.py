@@ -32,7 +32,7 @@ class Gossip:
         self._topology = make_topology(options.topology, place=f"{PLACE}.topology")
         self._topology(replicas.rank, replicas.size, 0)  # a torus that they do not fill is refused here
         compressor = make_compressor(options.compression, place=f"{PLACE}.compression") if replicas.size > 1 else None
-        self._copies = None if compressor is None else _PeerCopies(compressor, step=options.consensus_step)
+        self._copies = None if compressor is None else PeerCopies(compressor, step=options.consensus_step)
         self._publish_every = options.publish_every
         self._consensus: Tensor | None = None
         self._rounds = 0
@@ -91,7 +91,7 @@ class Gossip:
             self._copies.average(values, weighed, number=self._rounds)
 
 
-class _PeerCopies:
+class PeerCopies:
     """The copies that replicas have of each other's weights under a compression: this one's own, and the peers' mean.
 
     Fields:

@@ -21,17 +21,19 @@ from league.agents.learner.step.optimizers import load_state, make_optimizer, ne
 from league.agents.restart_state import (
     EMA,
     OPTIMIZER_NUMBER,
+    OPTIMIZER_STEPS,
     OPTIMIZER_VECTOR,
     TARGET,
     TEACHER,
     WEIGHTS,
     Arrays,
     ema_in,
+    optimizer_steps_in,
 )
 from league.agents.weights import FlatParameters, Layout
 from league.envs.component_choice import kind_of
 
-_KIND, _STEPS = "optimizer_kind", "optimizer_steps"
+_KIND = "optimizer_kind"
 
 
 class FlatOptimizer:
@@ -170,7 +172,7 @@ class FlatOptimizer:
         arrays[TARGET] = empty if self._target is None else _array(self._target)
         arrays[EMA] = empty if self._ema is None else _array(self._ema)
         arrays[TEACHER] = empty
-        arrays[_STEPS] = np.array(self._steps, np.int64)
+        arrays[OPTIMIZER_STEPS] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -186,7 +188,7 @@ class FlatOptimizer:
             raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
         self.values.copy_(torch.from_numpy(values))
         self._load_optimizer(saved)
-        self._steps = int(np.asarray(saved[_STEPS], np.int64)) if _STEPS in saved else 0
+        self._steps = optimizer_steps_in(saved)
         if self._target is not None:
             target = saved[TARGET] if TARGET in saved and saved[TARGET].size else values
             self._target.copy_(torch.from_numpy(np.array(target, np.float32)))

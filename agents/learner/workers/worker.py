@@ -8,6 +8,7 @@ Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica *
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
@@ -22,6 +23,7 @@ from torch.distributed import ProcessGroup
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.errors import PeersLostError
 from league.agents.learner.pipeline.stages import cut_network
 from league.agents.learner.replicas.free_replicas import FreeTally
 from league.agents.learner.replicas.replica_group import ProcessReplicas
@@ -112,6 +114,13 @@ class Updated:
 
 
 @dataclass(frozen=True)
+class PeersLost:
+    """Answer to an update that another replica's end has broken off; this worker keeps its weights for a `Save`."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Gradients:
     """Request for the gradient of rows, without a step: answered with `GradientAnswer`."""
 
@@ -178,7 +187,7 @@ class Rejoin:
 
 
 Request = Update | Gradients | Describe | GiveWeights | Save | Load | Rejoin
-Answer = Updated | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
+Answer = Updated | PeersLost | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
 
 
 class GroupWorker:
@@ -231,7 +240,12 @@ class GroupWorker:
 
     def handle(self, request: Request) -> Answer:
         """Serve a request; every worker of a group gets the same requests in the same order."""
-        return answer_of(self._updater, self._description, request)
+        try:
+            return answer_of(self._updater, self._description, request)
+        except PeersLostError as error:
+            # Replicas that wait for this one notice it now. In a thread: the end of a broken group may wait for peers.
+            threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+            return PeersLost(str(error))
 
     def close(self) -> None:
         """Leave the group."""

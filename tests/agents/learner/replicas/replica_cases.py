@@ -23,16 +23,17 @@ class Meeting:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._slots: list[Any] = [None] * size
+        self._slots: list[list[Any]] = [[None] * size, [None] * size]
+        self._turns = [0] * size
         self._barrier = threading.Barrier(size, timeout=60.0)
 
     def swap(self, rank: int, given: Any) -> list[Any]:
         """What every rank gave."""
-        self._slots[rank] = given
+        slots = self._slots[self._turns[rank] % 2]  # two sets: nobody is two turns ahead of another
+        self._turns[rank] += 1
+        slots[rank] = given
         self._barrier.wait()
-        all_given = list(self._slots)
-        self._barrier.wait()
-        return all_given
+        return list(slots)
 
 
 @dataclass
