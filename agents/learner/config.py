@@ -139,7 +139,8 @@ class PipelineConfig:
         """Processes of a parameter server, beside those of the replicas."""
         if kind_of(self.update_mode, DEFAULT_UPDATE_MODE) != "parameter_server":
             return 0
-        return int(given_options(self.update_mode).get("shards", 1))
+        shards = given_options(self.update_mode).get("shards", 1)
+        return shards if isinstance(shards, int) else 1  # another is refused where options are checked
 
     @property
     def waits_for_all(self) -> bool:
@@ -184,7 +185,7 @@ class PipelineConfig:
     def _free_problems(self) -> list[str]:
         """Settings that do not go with replicas on clocks of their own."""
         mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
-        if self.replicas == 1:
+        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
             found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
         if self.stages > 1:
             found.append(

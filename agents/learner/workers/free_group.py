@@ -140,6 +140,11 @@ class FreeGroup:
         """ "cpu" or "cuda", where the replicas compute."""
         return self._device_type
 
+    @property
+    def num_ready(self) -> int:
+        """Replicas that learn or wait for a batch: all but those that are being started again."""
+        return sum(member.doing not in (STARTING, LOADING) for member in self._members[: self._replicas])
+
     def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Hand a batch to an idle replica, once there is one; returns the sums over all that have finished since.
 

@@ -216,6 +216,23 @@ SETTINGS = [
         "learner.pipeline={replicas: 2, update_mode: {kind: gossip, topology: one_peer, compression: sign}}",
         "one_peer changes its peers with every update, but sign needs a copy",
     ),
+    ("learner.pipeline.update_mode=hogwild", "hogwild is for replicas that learn beside each other, not for 1"),
+    (
+        "learner.pipeline={replicas: 2, stages: 2, update_mode: parameter_server}",
+        "learner.pipeline.stages: replicas under parameter_server run on clocks of their own",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: parameter_server, shards: 65}}",
+        "learner.pipeline.update_mode.shards: 65 processes must be at most 64",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: parameter_server, on_stale: forget}}",
+        "learner.pipeline.update_mode.on_stale",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: gossip, asynchronous: true, compression: sign}}",
+        "sign is for gossip in lockstep",
+    ),
     ("learner.pipeline.backend={kind: single, depth: 4}", "learner.pipeline.backend.depth: unknown key"),
     ("learner.adam_eps=1.0e-8", "learner.adam_eps: unknown key"),
     ("learner.pipeline.stages=2", "microbatches"),
