@@ -32,12 +32,14 @@ class UnrollField:
       axes: shape letters; the first is R, the second T+1 for observations or T for decisions.
       dtype: numpy's name, or `ANY`.
       optional: None if one of its axes has no extent, as for the mask of a game without one.
+      is_recorded: False if a row source adds it.
     """
 
     name: str
     axes: tuple[str, ...]
     dtype: str
     optional: bool
+    is_recorded: bool
 
     @property
     def per_decision(self) -> bool:
@@ -50,8 +52,8 @@ class UnrollField:
         return self.axes[1:2] == ("T+1",)
 
 
-def _line(axes: str, dtype: str) -> dict[str, tuple[str, str]]:
-    return {"line": (axes, dtype)}
+def _line(axes: str, dtype: str, *, is_recorded: bool = True) -> dict[str, tuple[str, str, bool]]:
+    return {"line": (axes, dtype, is_recorded)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +76,13 @@ class UnrollFields(Generic[Array]):
         it bootstraps from there, and is no decision itself.
       versions: of the weights that acted.
       core: core state before the first observation.
+      weights: factor of each row's loss, from a replay; None for 1.
     """
 
     obs: Mapping[str, Array]
     action_mask: Array | None = field(default=None, metadata=_line("R T+1 A", "bool"))
     sub_action_log_probs: Array | None = field(default=None, metadata=_line("R T H", "float32"))
+    weights: Array | None = field(default=None, metadata=_line("R", "float32", is_recorded=False))
     resets: Array = field(metadata=_line("R T+1", "bool"))
     actions: Array = field(metadata=_line(f"R T {ANY}", ANY))
     log_probs: Array = field(metadata=_line("R T", "float32"))
@@ -128,8 +132,10 @@ def joined(parts: Sequence[Record], *, join: Callable[[list[Any]], Any]) -> Reco
 def _table() -> Iterator[UnrollField]:
     for line in fields(UnrollFields):
         if "line" in line.metadata:
-            axes, dtype = line.metadata["line"]
-            yield UnrollField(line.name, tuple(axes.split()), dtype, optional=line.default is None)
+            axes, dtype, is_recorded = line.metadata["line"]
+            yield UnrollField(
+                line.name, tuple(axes.split()), dtype, optional=line.default is None, is_recorded=is_recorded
+            )
 
 
 FIELDS = tuple(_table())
@@ -193,7 +199,9 @@ class UnrollSpec:
     @property
     def fields(self) -> tuple[UnrollField, ...]:
         """The lines of the table that this game fills; observations are in `game`."""
-        return tuple(line for line in FIELDS if not line.optional or 0 not in self.shape(line, 1))
+        return tuple(
+            line for line in FIELDS if line.is_recorded and (not line.optional or 0 not in self.shape(line, 1))
+        )
 
     def shape(self, line: UnrollField, num_rows: int) -> tuple[int, ...]:
         """Shape of a field. num_rows: R."""
