@@ -49,6 +49,7 @@ class Arena:
       seed: of the games, the assignments and the sampled actions.
       core_table: number of this arena among those of its host, for policies that keep core states themselves.
       counter: of ended episodes; another arena's, to count with it.
+      first_game: number of the env's first game among those of the host.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Arena:
         bootstrap_time_limits: bool = True,
         core_table: int = 0,
         counter: OutcomeCounter | None = None,
+        first_game: int = 0,
     ) -> None:
         spec = env.spec
         self._env = env
@@ -74,7 +76,7 @@ class Arena:
         self._builder = UnrollBuilder(unrolls, num_rows=env.num_envs * spec.num_seats)
         self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
         self._core_given = np.ones(len(self._core), np.bool_)
-        self._core_table = core_table
+        self._core_table, self._first_game = core_table, first_game
         self.counter = counter or OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
@@ -283,6 +285,7 @@ class Arena:
                 sub_action_log_probs=None
                 if outputs.sub_action_log_probs is None
                 else outputs.sub_action_log_probs[recorded],
+                **{name: values[recorded] for name, values in outputs.recorded.items()},
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         actions = self._within_bounds(outputs.actions)
@@ -340,7 +343,7 @@ class Arena:
         core, places = self._core[rows], None
         if core.shape[1]:
             places = CoreRows(self._core_table, rows, self._core_given[rows], self._builder.completes(rows))
-        return ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places)
+        return ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places, first_game=self._first_game)
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn and close their rows."""

@@ -1,7 +1,7 @@
 """The unroll (T decisions of one seat and the observation to bootstrap from) and the table of its fields.
 
-Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions,
-H sub-actions, C core state size.
+Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A entries of the
+action mask, N numbered actions, H sub-actions, C core state size.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class UnrollField:
       axes: shape letters; the first is R, the second T+1 for observations or T for decisions.
       dtype: numpy's name, or `ANY`.
       optional: None if one of its axes has no extent, as for the mask of a game without one.
-      is_recorded: False if a row source adds it.
+      asked: None unless the kind of acting records it, see `UnrollSpec.recorded`.
     """
 
     name: str
     axes: tuple[str, ...]
     dtype: str
     optional: bool
-    is_recorded: bool
+    asked: bool = False
 
     @property
     def per_decision(self) -> bool:
@@ -51,9 +51,14 @@ class UnrollField:
         """True for [R, T+1, ...]."""
         return self.axes[1:2] == ("T+1",)
 
+    @property
+    def is_added(self) -> bool:
+        """True for [R]: nobody records it, a row source adds it to the rows that it hands out."""
+        return self.axes == ("R",)
 
-def _line(axes: str, dtype: str, *, is_recorded: bool = True) -> dict[str, tuple[str, str, bool]]:
-    return {"line": (axes, dtype, is_recorded)}
+
+def _line(axes: str, dtype: str, *, asked: bool = False) -> dict[str, tuple[str, str, bool]]:
+    return {"line": (axes, dtype, asked)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,8 @@ class UnrollFields(Generic[Array]):
       obs: name -> [R, T+1, ...]; the last is the bootstrap observation.
       action_mask: None if the game has no mask.
       sub_action_log_probs: term of each sub-action in `log_probs`; None without sub-actions.
+      values: return that the policy expected from here on when it acted.
+      search_policy: probability of each numbered action by the visits of a search; search_value: return that it found.
       resets: the observation is the first of its episode (core state is zeroed before it).
       actions: integers, [R, T, H] of actions with sub-actions, or float32 [R, T, ...] of box actions.
       log_probs: log-probability that the behaviour policy gave to the action.
@@ -82,7 +89,10 @@ class UnrollFields(Generic[Array]):
     obs: Mapping[str, Array]
     action_mask: Array | None = field(default=None, metadata=_line("R T+1 A", "bool"))
     sub_action_log_probs: Array | None = field(default=None, metadata=_line("R T H", "float32"))
-    weights: Array | None = field(default=None, metadata=_line("R", "float32", is_recorded=False))
+    values: Array | None = field(default=None, metadata=_line("R T", "float32", asked=True))
+    search_policy: Array | None = field(default=None, metadata=_line("R T N", "float32", asked=True))
+    search_value: Array | None = field(default=None, metadata=_line("R T", "float32", asked=True))
+    weights: Array | None = field(default=None, metadata=_line("R", "float32"))
     resets: Array = field(metadata=_line("R T+1", "bool"))
     actions: Array = field(metadata=_line(f"R T {ANY}", ANY))
     log_probs: Array = field(metadata=_line("R T", "float32"))
@@ -132,14 +142,15 @@ def joined(parts: Sequence[Record], *, join: Callable[[list[Any]], Any]) -> Reco
 def _table() -> Iterator[UnrollField]:
     for line in fields(UnrollFields):
         if "line" in line.metadata:
-            axes, dtype, is_recorded = line.metadata["line"]
-            yield UnrollField(
-                line.name, tuple(axes.split()), dtype, optional=line.default is None, is_recorded=is_recorded
-            )
+            axes, dtype, asked = line.metadata["line"]
+            yield UnrollField(line.name, tuple(axes.split()), dtype, optional=line.default is None, asked=asked)
 
 
 FIELDS = tuple(_table())
 """Every field but the observations, in the order of a chunk."""
+
+ASKED = tuple(line.name for line in FIELDS if line.asked)
+"""Fields that are recorded where the kind of acting has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,28 +191,33 @@ class UnrollSpec:
       unroll_length: T.
       core_size: C of the acting network.
       num_sub_actions: H if the log-probabilities of sub-actions are recorded, else 0.
+      recorded: names of the further fields that the kind of acting records.
     """
 
     game: EnvSpec
     unroll_length: int
     core_size: int = 0
     num_sub_actions: int = 0
+    recorded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unroll_length < 1:
             raise ValueError(f"unroll_length is {self.unroll_length}, it must be at least 1")
+        unknown = set(self.recorded) - set(ASKED)
+        if unknown:
+            raise ValueError(f"an unroll has no field {min(unknown)!r} to record; there are {', '.join(ASKED)}")
 
     @classmethod
-    def of(cls, game: EnvSpec, network: ActingNetwork, *, unroll_length: int) -> UnrollSpec:
+    def of(
+        cls, game: EnvSpec, network: ActingNetwork, *, unroll_length: int, recorded: tuple[str, ...] = ()
+    ) -> UnrollSpec:
         """The spec of unrolls of this network."""
-        return cls(game, unroll_length, core_size=network.core_size, num_sub_actions=network.num_sub_actions)
+        return cls(game, unroll_length, network.core_size, network.num_sub_actions, recorded)
 
     @property
     def fields(self) -> tuple[UnrollField, ...]:
         """The lines of the table that this game fills; observations are in `game`."""
-        return tuple(
-            line for line in FIELDS if line.is_recorded and (not line.optional or 0 not in self.shape(line, 1))
-        )
+        return tuple(line for line in FIELDS if self._has(line))
 
     def shape(self, line: UnrollField, num_rows: int) -> tuple[int, ...]:
         """Shape of a field. num_rows: R."""
@@ -210,11 +226,20 @@ class UnrollSpec:
             "T": (self.unroll_length,),
             "T+1": (self.unroll_length + 1,),
             "A": (self.game.actions.num_actions if self.game.has_mask else 0,),
+            "N": (self.game.actions.num_actions,),
             "H": (self.num_sub_actions,),
             "C": (self.core_size,),
             ANY: self.game.actions.shape,
         }
         return tuple(size for axis in line.axes for size in sizes[axis])
+
+    def _has(self, line: UnrollField) -> bool:
+        """True if the recorded unrolls hold a field."""
+        if line.is_added:
+            return False
+        if line.asked:
+            return line.name in self.recorded
+        return not line.optional or 0 not in self.shape(line, 1)
 
     @property
     def action_dtype(self) -> np.dtype[Any]:
