@@ -9,7 +9,6 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -39,9 +38,10 @@ class SyncLearnerHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
+        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
+        self._generations: dict[str, int] = {}
         self._sources: dict[str, RowSource[AnyUnrolls]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
@@ -53,6 +53,7 @@ class SyncLearnerHost:
         self._learners[task.player] = player_learner(
             task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
         )
+        self._generations[task.player] = task.generation
         self._sources[task.player] = self._source(task.player)
 
     def push(self, player: str, chunk: bytes) -> Weights:
@@ -107,6 +108,7 @@ class SyncLearnerHost:
         learner = self._learner(player)
         learner.reset(weights)
         self._first_version[player] = learner.version
+        self._generations[player] += 1
         self._sources[player].close()
         self._sources[player] = self._source(player)
 
@@ -141,7 +143,12 @@ class SyncLearnerHost:
 
     def _source(self, player: str) -> RowSource[AnyUnrolls]:
         """An empty source of a player's rows, which come decoded."""
-        return player_source(player, self._setup, self._unrolls, SourcePlace(_as_they_are, threads=0))
+        return player_source(
+            player,
+            self._setup,
+            self._unrolls,
+            SourcePlace(_as_they_are, threads=0, generation=self._generations[player]),
+        )
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""
