@@ -92,7 +92,8 @@ class Effects:
             self._newest_checkpoint.pop(player, None)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
-        self._runtime.submit(replace(install, learner=settings_of(self._config, player).learner))
+        learner = settings_of(self._config, player).learner
+        self._runtime.submit(replace(install, learner=learner, generation=known.generation + known.transplants))
 
     def report_progress(self, progress: Progress) -> None:
         """Tell the league of a learner's progress where that is news."""

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import replace
 
 from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.unroll.codec import MAX_RAW_BYTES
 from league.agents.unroll.unroll import UnrollSpec
 from league.config.checks import run_deadlines
@@ -13,6 +14,7 @@ from league.config.player_settings import own_settings
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain
 from league.core.state.state import LeagueState
+from league.envs.component_choice import kind_of
 from league.envs.protocol import EnvSpec
 from league.hosts.inprocess import InProcessRuntime
 from league.hosts.protocol import HostSetup, Runtime
@@ -32,7 +34,10 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
 
 def _one_setup(config: RunConfig, spec: EnvSpec, run: str) -> HostSetup:
     rows = config.actors.num_envs * spec.num_seats
-    wanted = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES) * config.learner.batch_rows
+    is_fifo = kind_of(config.learner.row_source, DEFAULT_ROW_SOURCE) == "fifo"
+    # the window of a replay is stated in batches, and one chunk must not span it
+    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES) if is_fifo else 1
+    wanted = batches * config.learner.batch_rows
     if config.actors.wait_for_update:  # what completes together goes together, and no more than one update at a time
         wanted = min(rows, config.learner.batch_rows)
     recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded

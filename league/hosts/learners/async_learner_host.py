@@ -64,6 +64,7 @@ class _Held:
       first_version: chunks of older weights are those of its past self and are dropped.
       whole: a batch was begun too early: wait for all of its rows.
       asked: whether an actor has asked since weights were published. due_at: time before which none are.
+      generation: of its weights.
     """
 
     learner: Learner
@@ -74,6 +75,7 @@ class _Held:
     whole: bool = False
     asked: bool = True
     due_at: float = 0.0
+    generation: int = 0
 
 
 class AsyncLearnerHost:
@@ -319,26 +321,32 @@ class AsyncLearnerHost:
         self._drop(task.player)
         workers = self._workers_of(task.player)
         learner = player_learner(task, self._setup, self._spec, dtype=self._dtype, workers=workers)
-        self._hold(task.player, learner, first_version=0)
+        self._hold(task.player, learner, first_version=0, generation=task.generation)
 
     def _reset(self, player: str, weights: Weights) -> None:
         held = self._get(player)
         held.learner.reset(weights)
-        self._hold(player, held.learner, first_version=held.learner.version)
+        self._hold(player, held.learner, first_version=held.learner.version, generation=held.generation + 1)
         self._release(player, held)
 
     def _checkpoint(self, player: str) -> CheckpointTaken:
         learner = self._get(player).learner
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
-    def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
+    def _hold(self, player: str, learner: Learner, *, first_version: int, generation: int) -> None:
         has_gpu = torch.cuda.is_available()
-        threads = GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1
-        place = SourcePlace(decoded, threads=threads, changed=self._changed, pinned=has_gpu)
+        place = SourcePlace(
+            decoded,
+            threads=GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1,
+            changed=self._changed,
+            pinned=has_gpu,
+            generation=generation,
+        )
         source = player_source(player, self._setup, self._spec, place)
         in_step = InStep(self._changed, batch_rows=self._setup.of(player).learner.batch_rows)
         with self._changed:
-            self._held[player] = _Held(learner, source, newest_of(player, learner, None), in_step, first_version)
+            newest = newest_of(player, learner, None)
+            self._held[player] = _Held(learner, source, newest, in_step, first_version, generation=generation)
             if player not in self._next_player:
                 self._next_player.append(player)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -158,7 +159,8 @@ def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePla
     """The row source of a player. place: all but the facts of the run and of the player."""
     own = setup.of(player)
     network = build_network(spec, own.network, seed=0)
-    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup))
+    folder = Path(setup.rows) / player if setup.rows else None
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup), folder=folder)
     return make_row_source(own.unrolls_of(spec, network), own.learner, here)
 
 
@@ -175,6 +177,13 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
     """
     if (header.run, header.player) != (run, player):
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
+
+
+def decoded(chunk: OpenChunk) -> Unrolls:
+    """The rows of a chunk, checked against its header. Raises ChunkError."""
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
 
 
 def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:

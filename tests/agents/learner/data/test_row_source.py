@@ -22,6 +22,8 @@ from tests.agents.learner.learner_cases import BOARD_GAME
 SPEC = UnrollSpec(BOARD_GAME, 5)
 ROWS = 12
 DEADLINE_S = 20.0
+KINDS: dict[str, object] = {"fifo": "fifo", "replay": {"kind": "replay", "capacity": 64, "min_rows": 1}}
+"""Registered sources, with options under which one batch in allows for one out."""
 
 
 def config_of(kind: object, *, microbatches: int = 4) -> LearnerConfig:
@@ -38,8 +40,8 @@ def made(kind: object, *, threads: int) -> Iterator[RowSource[Unrolls]]:
 
 
 @pytest.mark.parametrize("threads", [0, 1])
-@pytest.mark.parametrize("kind", list(ROW_SOURCES))
-def test_rows_come_out_as_blocks_of_a_batch(kind: str, threads: int) -> None:
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_rows_come_out_as_blocks_of_a_batch(kind: object, threads: int) -> None:
     rows = synthetic_unrolls(SPEC, rows=ROWS, seed=3)
     with made(kind, threads=threads) as source:
         assert source.rows_ready == 0 and source.waiting == 0 and source.capacity >= ROWS
@@ -60,14 +62,18 @@ def test_rows_come_out_as_blocks_of_a_batch(kind: str, threads: int) -> None:
         assert source.report().rows == 0
 
 
-@pytest.mark.parametrize("kind", list(ROW_SOURCES))
-def test_a_closed_source_hands_out_and_takes_nothing(kind: str) -> None:
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_closed_source_hands_out_and_takes_nothing(kind: object) -> None:
     with made(kind, threads=1) as source:
         source.close()
         with pytest.raises(FeederClosedError):
             source.push(synthetic_unrolls(SPEC, rows=1, seed=3), num_rows=1)
         with pytest.raises(FeederError):
             source.rows_ready  # noqa: B018
+
+
+def test_every_registered_source_is_tested_here() -> None:
+    assert KINDS.keys() == ROW_SOURCES.keys()
 
 
 @dataclass(frozen=True)
