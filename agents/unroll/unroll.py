@@ -51,6 +51,11 @@ class UnrollField:
         """True for [R, T+1, ...]."""
         return self.axes[1:2] == ("T+1",)
 
+    @property
+    def is_added(self) -> bool:
+        """True for [R]: nobody records it, a row source adds it to the rows that it hands out."""
+        return self.axes == ("R",)
+
 
 def _line(axes: str, dtype: str, *, asked: bool = False) -> dict[str, tuple[str, str, bool]]:
     return {"line": (axes, dtype, asked)}
@@ -78,6 +83,7 @@ class UnrollFields(Generic[Array]):
         it bootstraps from there, and is no decision itself.
       versions: of the weights that acted.
       core: core state before the first observation.
+      weights: factor of each row's loss, from a replay; None for 1.
     """
 
     obs: Mapping[str, Array]
@@ -86,6 +92,7 @@ class UnrollFields(Generic[Array]):
     values: Array | None = field(default=None, metadata=_line("R T", "float32", asked=True))
     search_policy: Array | None = field(default=None, metadata=_line("R T N", "float32", asked=True))
     search_value: Array | None = field(default=None, metadata=_line("R T", "float32", asked=True))
+    weights: Array | None = field(default=None, metadata=_line("R", "float32"))
     resets: Array = field(metadata=_line("R T+1", "bool"))
     actions: Array = field(metadata=_line(f"R T {ANY}", ANY))
     log_probs: Array = field(metadata=_line("R T", "float32"))
@@ -227,7 +234,9 @@ class UnrollSpec:
         return tuple(size for axis in line.axes for size in sizes[axis])
 
     def _has(self, line: UnrollField) -> bool:
-        """True if the unrolls hold a field."""
+        """True if the recorded unrolls hold a field."""
+        if line.is_added:
+            return False
         if line.asked:
             return line.name in self.recorded
         return not line.optional or 0 not in self.shape(line, 1)
