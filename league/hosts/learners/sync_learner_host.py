@@ -9,7 +9,6 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -39,7 +38,7 @@ class SyncLearnerHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
+        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
         self._sources: dict[str, RowSource[AnyUnrolls]] = {}
