@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace, SourceReport
+from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
-from league.agents.replay.config import ReplayConfig
+from league.agents.replay.first_errors import first_errors
 from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.replay_table import ReplayTable, Sample
 from league.agents.replay.row_bytes import RowLayout
@@ -46,6 +47,8 @@ class Replay(Generic[ChunkT]):
         self._spec = spec
         self._place = place
         self._alone = not place.threads
+        self._gamma = config.gamma
+        self._initial = options.initial
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows if self._alone else config.batch_rows // config.microbatches
         layout = RowLayout(spec)
@@ -98,7 +101,7 @@ class Replay(Generic[ChunkT]):
             if not self._has_room(num_rows):
                 raise FeederFullError(f"a chunk of {num_rows} rows came before the rows in the replay were sampled")
             try:
-                self.table.insert(unrolls)
+                self.table.insert(unrolls, errors=self._first_errors(unrolls))
             except NoDiskSpaceError as error:
                 raise FeederFullError(str(error)) from error
             self._count(chunks=1, rows=num_rows, decode_s=decoded_s)
@@ -153,6 +156,9 @@ class Replay(Generic[ChunkT]):
                 self._count(refused=1, reason=str(error))
             return None
         return unrolls
+
+    def _first_errors(self, unrolls: Unrolls) -> NDArray[np.float32] | None:
+        return first_errors(unrolls, gamma=self._gamma) if self._initial == "actor" else None
 
     def _blocks(self, sample: Sample) -> Iterator[Unrolls]:
         rows = replace(sample.unrolls, weights=sample.weights)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.replay.config import ReplayConfig
+from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.replay.priority_tree import PriorityTree
 from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.row_bytes import RowLayout, checksums_of, computed_checksums, serials_of
@@ -75,7 +75,7 @@ class ReplayTable:
 
         Args:
           unrolls: R rows, at most C, of the layout's fields, dtypes and shapes.
-          errors: float32 [R], their first errors; None for the largest so far.
+          errors: float32 [R], their first errors; None, or NaN for one of them, for the largest so far.
         Raises:
           NoDiskSpaceError: nothing was stored or replaced.
         """
@@ -88,7 +88,8 @@ class ReplayTable:
         self._clear(slots)
         self._memory.rows[slots] = block
         self._memory.sampled[slots] = 0
-        self._set_errors(slots, np.full(rows, self._highest, np.float32) if errors is None else errors)
+        first = np.full(rows, self._highest, np.float32)
+        self._set_errors(slots, first if errors is None else np.where(np.isfinite(errors), errors, first))
         checksums_of(self._memory.rows)[slots] = checksums  # last: a row without it was not written to its end
         self._serials[slots] = serials
         self._next_serial += rows

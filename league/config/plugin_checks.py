@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -41,15 +43,17 @@ from league.errors import ConfigError
 DIGEST = "0" * 64
 
 
-def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> None:
+def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, folder: Path | None = None) -> None:
     """Refuse a configuration of which a name cannot be loaded, or fails in a trial.
 
     Args:
       spec: of its game. source: of the configuration, for the message.
+      folder: of a run that is to begin; None for one that has its files.
     Raises:
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    problems += row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))

@@ -25,7 +25,6 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -33,7 +32,7 @@ from league.hosts.learners.learner_host import (
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     newest_of,
     player_learner,
     player_source,
@@ -68,6 +67,7 @@ class _Held:
       first_version: chunks of older weights are those of its past self and are dropped.
       whole: a batch was begun too early: wait for all of its rows.
       asked: whether an actor has asked since weights were published. due_at: time before which none are.
+      generation: of its weights.
     """
 
     learner: Learner
@@ -77,6 +77,7 @@ class _Held:
     whole: bool = False
     asked: bool = True
     due_at: float = 0.0
+    generation: int = 0
 
 
 class AsyncLearnerHost:
@@ -318,12 +319,12 @@ class AsyncLearnerHost:
         self._drop(task.player)
         workers = self._workers_of(task.player)
         learner = player_learner(task, self._setup, self._spec, dtype=self._dtype, workers=workers)
-        self._hold(task.player, learner, first_version=0)
+        self._hold(task.player, learner, first_version=0, generation=task.generation)
 
     def _reset(self, player: str, weights: Weights) -> None:
         held = self._get(player)
         held.learner.reset(weights)
-        self._hold(player, held.learner, first_version=held.learner.version)
+        self._hold(player, held.learner, first_version=held.learner.version, generation=held.generation + 1)
         held.source.close()
         self._count_refused(player, held.source)
 
@@ -331,12 +332,19 @@ class AsyncLearnerHost:
         learner = self._get(player).learner
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
-    def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
+    def _hold(self, player: str, learner: Learner, *, first_version: int, generation: int) -> None:
         has_gpu = torch.cuda.is_available()
-        place = SourcePlace(_decoded, threads=GPU_DECODERS if has_gpu else 1, changed=self._changed, pinned=has_gpu)
+        place = SourcePlace(
+            decoded,
+            threads=GPU_DECODERS if has_gpu else 1,
+            changed=self._changed,
+            pinned=has_gpu,
+            generation=generation,
+        )
         source = player_source(player, self._setup, self._unrolls, place)
         with self._changed:
-            self._held[player] = _Held(learner, source, newest_of(player, learner, None), first_version)
+            newest = newest_of(player, learner, None)
+            self._held[player] = _Held(learner, source, newest, first_version, generation=generation)
             if player not in self._next_player:
                 self._next_player.append(player)
 
@@ -379,12 +387,6 @@ class AsyncLearnerHost:
         stopped = LearnersStoppedError(reason)
         stopped.__cause__ = self._error
         return stopped
-
-
-def _decoded(chunk: OpenChunk) -> Unrolls:
-    unrolls = chunk.unrolls()
-    check_versions(chunk.header, unrolls)
-    return unrolls
 
 
 def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:

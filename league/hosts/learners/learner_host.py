@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -13,7 +14,7 @@ from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace
 from league.agents.learner.errors import GradientCheckError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
-from league.agents.unroll.codec import ChunkError, ChunkHeader
+from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import Weights
 from league.core.state.records import Progress
@@ -150,7 +151,8 @@ def player_learner(
 
 def player_source(player: str, setup: HostSetup, unrolls: UnrollSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
     """The row source of a player. place: all but the facts of the run."""
-    here = replace(place, chunk_rows=setup.chunk_rows, seed=_seed_of(player, setup))
+    folder = Path(setup.rows) / player if setup.rows else None
+    here = replace(place, chunk_rows=setup.chunk_rows, seed=_seed_of(player, setup), folder=folder)
     return make_row_source(unrolls, setup.learner, here)
 
 
@@ -167,6 +169,13 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
     """
     if (header.run, header.player) != (run, player):
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
+
+
+def decoded(chunk: OpenChunk) -> Unrolls:
+    """The rows of a chunk, checked against its header. Raises ChunkError."""
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
 
 
 def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:

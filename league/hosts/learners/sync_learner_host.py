@@ -41,6 +41,7 @@ class SyncLearnerHost:
         self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
+        self._generations: dict[str, int] = {}
         self._sources: dict[str, RowSource[AnyUnrolls]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
@@ -52,6 +53,7 @@ class SyncLearnerHost:
         self._learners[task.player] = player_learner(
             task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
         )
+        self._generations[task.player] = task.generation
         self._sources[task.player] = self._source(task.player)
 
     def push(self, player: str, chunk: bytes) -> Weights:
@@ -106,6 +108,7 @@ class SyncLearnerHost:
         learner = self._learner(player)
         learner.reset(weights)
         self._first_version[player] = learner.version
+        self._generations[player] += 1
         self._sources[player].close()
         self._sources[player] = self._source(player)
 
@@ -140,7 +143,12 @@ class SyncLearnerHost:
 
     def _source(self, player: str) -> RowSource[AnyUnrolls]:
         """An empty source of a player's rows, which come decoded."""
-        return player_source(player, self._setup, self._unrolls, SourcePlace(_as_they_are, threads=0))
+        return player_source(
+            player,
+            self._setup,
+            self._unrolls,
+            SourcePlace(_as_they_are, threads=0, generation=self._generations[player]),
+        )
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.replay.config import ReplayConfig
+from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.replay_table import ReplayTable
 from league.agents.replay.row_bytes import RowLayout

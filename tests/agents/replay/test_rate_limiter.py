@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.agents.replay.config import ReplayConfig
+from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.replay.rate_limiter import RateLimiter
 from tests.oracles.prioritised_replay import LiteralLimiter
 
