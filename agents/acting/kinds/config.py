@@ -16,8 +16,9 @@ class EpsilonGreedyConfig:
     """Options of `epsilon_greedy`.
 
     Fields:
-      epsilon: probability of a random action in the first game; alpha: game i of N has epsilon ** (1 + alpha i / (N -
-        1)), over all games of all actor hosts. 0 for one probability everywhere.
+      epsilon: probability of a random action in the first game.
+      alpha: game i of N has that of the first to the power of 1 + alpha i / (N - 1), over all games of all actor hosts;
+        0 for the same everywhere.
     """
 
     epsilon: float = 0.4
@@ -35,7 +36,8 @@ class GaussianConfig:
 
     Fields:
       noise: standard deviation in halves of the box's width, in the first game.
-      alpha: game i of N has noise ** (1 + alpha i / (N - 1)), over all games of all actor hosts.
+      alpha: game i of N has that of the first to the power of 1 + alpha i / (N - 1), over all games of all actor hosts;
+        0 for the same everywhere.
     """
 
     noise: float = 0.1

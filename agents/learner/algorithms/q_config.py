@@ -61,9 +61,9 @@ class DDPGConfig(QLearningConfig):
     """Options of `ddpg`.
 
     Fields:
-      policy_delay: updates of the critics for one of the policy. In the others its gradient is 0; the optimizer's
-        moments carry on.
-      smoothing: standard deviation of the noise on the action that follows, in halves of the box's width; 0 for none.
+      policy_delay: updates of the critics for one of the policy, for td3 2. In the others its gradient is 0, and the
+        optimizer's moments carry on.
+      smoothing: standard deviation of the noise on the action that follows, in halves of the box's width; for td3 0.2.
       smoothing_clip: largest such noise.
     """
 
