@@ -113,7 +113,7 @@ def test_the_target_is_the_smaller_critic_at_the_next_action() -> None:
     total = 0.0
     for row, step in zip(*np.nonzero(batch.learn.numpy()), strict=True):
         wanted = batch.rewards[row, step] + small_config().gamma * batch.discounts[row, step] * values[row, step + 1]
-        total += 0.5 * sum(float(wanted - taken[critic, row, step]) ** 2 for critic in range(2))
+        total += 0.5 * sum(float((wanted - taken[critic, row, step]).detach()) ** 2 for critic in range(2))
     assert loss.total.item() == pytest.approx(total, rel=1e-4)
 
 
