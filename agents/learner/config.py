@@ -203,8 +203,8 @@ class LearnerConfig:
       unroll_length: T, decisions of one seat in one unroll.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of its name as `kind` and
-        its options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3" or "module:attribute" of an objective, or a mapping of
+        its name as `kind` and its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
       row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as

@@ -259,6 +259,7 @@ class Learner:
                 self._advantage_scale(),
                 config.teacher_cost_at(budget_fraction),
                 self._scale.limit,
+                self.version,
             ),
             oldest_version=self.version - config.max_policy_lag if self._needs_fresh else EVERY_VERSION,
             microbatches_per_block=microbatches_per_block,

@@ -23,7 +23,8 @@ class ActorConfig:
         there is one. "device" is for built-in games and `runtime.kind: inprocess`.
       wait_for_update: whether an actor host waits until its unrolls are learnt from, as in A2C, and does not play on
         with the old weights. It plays on where all wait and their rows make no whole batch. One process always waits.
-      acting: how the networks of players act: "sample" from the head's own distribution; or "module:attribute" of your
+      acting: how the networks of players act: "sample" from the head's own distribution, "epsilon_greedy" on the
+        values of head q_values, "gaussian" around the action of head deterministic; or "module:attribute" of your
         own, or a mapping of its name as `kind` and its options.
       acting_frozen: the same of frozen policies, as opponents and in rating games. Without any noise they would replay
         one game for ever, and its copies would count as evidence.

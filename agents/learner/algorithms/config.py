@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.learner.algorithms.q_config import DDPGConfig, DQNConfig, TD3Config
 from league.agents.learner.config import MAX_COST
 
 CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")
@@ -136,10 +137,13 @@ class APPOConfig(ActorCriticConfig):
         return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
 
 
-ALGORITHM_OPTIONS: Mapping[str, type[ActorCriticConfig]] = {
+ALGORITHM_OPTIONS: Mapping[str, type] = {
     "vtrace": VTraceConfig,
     "ppo": PPOConfig,
     "appo": APPOConfig,
+    "dqn": DQNConfig,
+    "ddpg": DDPGConfig,
+    "td3": TD3Config,
 }
 """Name of a registered algorithm -> the record of its options."""
 

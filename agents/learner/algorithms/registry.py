@@ -8,6 +8,9 @@ OBJECTIVES: Mapping[str, str] = {
     "vtrace": "league.agents.learner.algorithms.vtrace:VTraceObjective",
     "ppo": "league.agents.learner.algorithms.ppo:PPOObjective",
     "appo": "league.agents.learner.algorithms.appo:APPOObjective",
+    "dqn": "league.agents.learner.algorithms.dqn:DQNObjective",
+    "ddpg": "league.agents.learner.algorithms.ddpg:DDPGObjective",
+    "td3": "league.agents.learner.algorithms.ddpg:TD3Objective",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
