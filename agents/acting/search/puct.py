@@ -1,0 +1,78 @@
+"""Choices by predictor and upper confidence bound, and the policy that visits make up.
+
+Shape letters: K trees, A actions, F nodes at which a move is chosen.
+Sources: Silver et al. 2017, AlphaGo Zero, methods; Silver et al. 2018, AlphaZero, and its pseudocode.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.agents.acting.search.trees import KNOWN, PRIOR, TOTAL, VISITS, Trees
+
+C_BASE, C_INIT = np.float32(19_652.0), np.float32(1.25)
+"""c(s) = log((1 + N + C_BASE) / C_BASE) + C_INIT for N visits of a node."""
+
+NOISE_MOVES = 10.0
+"""The noise is Dirichlet(NOISE_MOVES / legal moves): 0.03 for Go, 0.3 for chess, 1.4 for Connect Four."""
+
+
+class Puct:
+    """Chooses the move of the highest Q + c(s) P sqrt(N) / (1 + n), of which a proven move has only its result.
+
+    A move that was never tried has Q = 0, the middle of the return range. Of walks of one wave that are still on their
+    way, each counts as a visit that lost.
+    """
+
+    def choose(
+        self, trees: Trees, node: NDArray[np.int64], *, in_flight: NDArray[np.float32] | None, depth: int
+    ) -> NDArray[np.int64]:
+        """A move [F] at each of the nodes [F]; in_flight: float32 [F, A], walks on their way over each move."""
+        moves = trees.moves.take(node, axis=0)
+        visits, total = moves[:, VISITS], moves[:, TOTAL]
+        if in_flight is not None:
+            visits, total = visits + in_flight, total - in_flight
+        number = visits.sum(axis=1)
+        number += 1.0  # the node's own
+        weight = np.sqrt(number)
+        weight *= np.log((number + (C_BASE + 1)) / C_BASE) + C_INIT
+        score = moves[:, PRIOR]
+        score *= weight[:, None]
+        score /= visits + 1.0
+        score += total / np.maximum(visits, 1.0)
+        known = moves[:, KNOWN]
+        np.copyto(score, known, where=known == known)  # false of NaN, which is not proven
+        chosen: NDArray[np.int64] = score.argmax(axis=1)
+        return chosen
+
+
+def add_noise(trees: Trees, tree: NDArray[np.int64], fraction: float, rng: np.random.Generator) -> None:
+    """Mix Dirichlet noise into the prior of the roots of some trees; `fraction` of it is noise."""
+    root = trees.roots[tree]
+    moves = trees.moves[root]
+    legal = moves[:, KNOWN] != -np.inf
+    shape = NOISE_MOVES / legal.sum(axis=1, keepdims=True)
+    noise = np.where(legal, rng.standard_gamma(np.broadcast_to(shape, legal.shape)), 0.0)
+    noise /= np.maximum(noise.sum(axis=1, keepdims=True), 1e-30)
+    trees.moves[root, PRIOR] = (1.0 - fraction) * moves[:, PRIOR] + fraction * noise
+
+
+def visit_policy(trees: Trees) -> NDArray[np.float32]:
+    """[K, A], the share of visits of each move at the roots.
+
+    Of a proven root it is uniform over the moves of its result; a proven loss has no share while another move is left.
+    """
+    moves = trees.moves[trees.roots]
+    visits, known = moves[:, VISITS], moves[:, KNOWN]
+    lost = known <= -trees.win
+    left = np.where(lost, 0.0, visits)
+    weights = np.where(left.sum(axis=1, keepdims=True) > 0, left, np.where(known != -np.inf, visits, 0.0))
+    proven = trees.proven[trees.roots]
+    if proven.any():
+        worth = np.where(np.isnan(known), -np.inf, known)
+        weights[proven] = (worth == worth.max(axis=1, keepdims=True))[proven]
+    empty = weights.sum(axis=1) == 0  # no time for a single walk: what the network says
+    weights[empty] = moves[empty, PRIOR]
+    policy: NDArray[np.float32] = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    return policy
