@@ -109,6 +109,8 @@ def _device_problems(config: RunConfig) -> Iterator[str]:
         yield f"actors.inference: {why}, where policies decide too; use inference: local"
     if config.actors.num_splits > 1:
         yield f"actors.num_splits: {why}, and nothing waits for them; use num_splits: 1"
+    if config.learner.per_episode:
+        yield "learner.per_episode: games on the device record unrolls of equal length; use per_episode: false"
     if config.env.workers not in ("auto", 0):
         yield f"env.workers: {why}, and not in {config.env.workers} others; use workers: 0"
     if config.learner.pipeline.num_workers:

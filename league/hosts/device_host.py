@@ -12,7 +12,8 @@ from league.agents.acting.central.central_policy import CentralPolicy
 from league.agents.acting.on_device.arena import DeviceArena
 from league.agents.acting.policy import NetworkPolicy
 from league.agents.device_games.making import make_device_game
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.field_table import Record
 from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
@@ -84,6 +85,6 @@ class DeviceActorHost(ActorHost):
         policy.network.to(self._device)
         return policy
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
-        assert isinstance(unrolls, DeviceUnrolls)
-        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, unrolls))
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
+        assert isinstance(recorded, DeviceUnrolls)
+        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, recorded))

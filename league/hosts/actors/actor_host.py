@@ -20,8 +20,9 @@ from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls
-from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.field_table import Record
+from league.agents.unroll.unroll import UnrollSpec, concatenate
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
@@ -64,7 +65,7 @@ class HostedArena(Protocol):
 
     def run(
         self, assignments: Sequence[Assignment], policies: Mapping[str, Policy], *, steps: int
-    ) -> Iterator[AnyUnrolls]: ...
+    ) -> Iterator[Record | DeviceUnrolls]: ...
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]: ...
 
@@ -99,7 +100,7 @@ class ActorHost:
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
-        self._pending: dict[str, list[Unrolls]] = {}
+        self._pending: dict[str, list[Record]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
         self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
         self._frozen: dict[str, Policy] = {}
@@ -134,16 +135,16 @@ class ActorHost:
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
         arena = self._arena(key)
-        for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
+        for recorded in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
-            self._send(lease.home, unrolls, learners)
+            self._send(lease.home, recorded, learners)
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
         """Send what was recorded to the player's learner, and adopt the weights that come back."""
-        assert isinstance(unrolls, Unrolls)
-        for chunk in self._chunks(player, unrolls):
+        assert not isinstance(recorded, DeviceUnrolls)
+        for chunk in self._chunks(player, recorded):
             self._adopt(player, learners.push(player, chunk))
 
     def take_failures(self) -> tuple[GameFailure, ...]:
@@ -234,12 +235,15 @@ class ActorHost:
         return parts[0] if len(parts) == 1 else SplitArena(parts)
 
     def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
+        learner = self._setup.learner
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
         return Arena(
             env,
-            UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
+            UnrollSpec.of(
+                self._spec, self._network, unroll_length=learner.unroll_length, per_episode=learner.per_episode
+            ),
             max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            bootstrap_time_limits=learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
@@ -287,10 +291,10 @@ class ActorHost:
         if weights is not None and player in self._live:
             self._live[player].adopt(weights)
 
-    def _chunks(self, player: str, unrolls: Unrolls) -> Iterator[bytes]:
-        """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
+    def _chunks(self, player: str, recorded: Record) -> Iterator[bytes]:
+        """Collect what was recorded; whole chunks of `chunk_rows` as bytes."""
         pending = self._pending.setdefault(player, [])
-        pending.append(unrolls)
+        pending.append(recorded)
         rows = self._setup.chunk_rows
         if sum(part.num_rows for part in pending) < rows:
             return
@@ -300,16 +304,16 @@ class ActorHost:
             pending[:] = [everything.rows(stop, everything.num_rows)] if stop < everything.num_rows else []
             yield self._encoded(player, everything.rows(stop - rows, stop))
 
-    def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
+    def _encoded(self, player: str, recorded: Record) -> bytes:
         """A chunk. Raises EnvError where the env showed or paid what is no number."""
         header = ChunkHeader(
             run=self._setup.run,
             player=player,
-            version_min=int(unrolls.versions.min()),
-            version_max=int(unrolls.versions.max()),
+            version_min=int(recorded.versions.min()),
+            version_max=int(recorded.versions.max()),
         )
         try:
-            return self._codec.encode(unrolls, header)
+            return self._codec.encode(recorded, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
 
