@@ -212,7 +212,12 @@ class Arena:
         assert turn is not None
         rows, completes = self._rows, self._recorder.completes
         inputs = ActInputs(
-            self._env, turn, np.arange(len(rows)), self._core.states[rows], core_rows=self._core.places(rows, completes)
+            self._env,
+            turn,
+            np.arange(len(rows)),
+            self._core.states[rows],
+            core_rows=self._core.places(rows, completes),
+            plies=self._decisions,
         )
         self._deciding = self._seating.policies.begin(
             inputs, self._seating.holders(turn), self._rng, num_sub_actions=self._unrolls.num_sub_actions

@@ -6,8 +6,8 @@ Shape letters: K slots to act for, A actions, H sub-actions, C core state size.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -59,6 +59,7 @@ class ActInputs:
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
       history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
       core_rows: of the slots; None where the caller keeps every core state.
+      plies: int64 [N], decisions so far in the episode of each game of the env; None where the caller counts none.
     """
 
     env: BatchedEnv
@@ -67,11 +68,12 @@ class ActInputs:
     core: NDArray[np.float32]
     history: Sequence[Sequence[int]] | None = None
     core_rows: CoreRows | None = None
+    plies: NDArray[np.int64] | None = None
 
     def at(self, slots: NDArray[np.int64]) -> ActInputs:
         """Those of some of the slots, of inputs for every slot of the turn; without the history."""
         places = None if self.core_rows is None else self.core_rows.at(slots)
-        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places)
+        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places, plies=self.plies)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class ActOutputs:
     log_probs: NDArray[np.float32]
     core: NDArray[np.float32]
     sub_action_log_probs: NDArray[np.float32] | None = None
+    recorded: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
 
 
 class NotFiniteError(EnvError):

@@ -8,6 +8,7 @@ OBJECTIVES: Mapping[str, str] = {
     "vtrace": "league.agents.learner.algorithms.vtrace:VTraceObjective",
     "ppo": "league.agents.learner.algorithms.ppo:PPOObjective",
     "appo": "league.agents.learner.algorithms.appo:APPOObjective",
+    "search_targets": "league.agents.learner.algorithms.search_targets:SearchTargets",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
