@@ -253,6 +253,11 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
                 f"fixed_opponents: {group.role} meets only its fixed opponents, and there is none; give one, as "
                 "{policy: 'imported:prey', source: runs/NAME, probability: 1.0}"
             )
+        if group.matchmaker_name == "generator" and not league.ratings.step_fraction:
+            yield (
+                f"ratings.step_fraction: 0 leaves no games that judge the candidates of {group.prefix}, whose "
+                "matchmaker is generator; set it to 0.1, or use matchmaker: self_play"
+            )
 
 
 def _env_problems(env: EnvConfig) -> Iterator[str]:

@@ -105,9 +105,7 @@ def prove(node: Node) -> None:
     if node.result is not None:
         return
     known = {
-        action: for_seat(child.result, node.seat)
-        for action, child in node.children.items()
-        if child.result is not None
+        action: for_seat(child.result, node.seat) for action, child in node.children.items() if child.result is not None
     }
     if known and (max(known.values()) >= 1 or len(known) == len(node.prior)):
         node.result = for_seat(max(known.values()), node.seat)

@@ -76,8 +76,9 @@ def game_problems(spec: EnvSpec, *, can_copy: bool, turns_alternate: bool = True
         found.append(f"search tries moves out on copies, which would show a seat what {spec.env_id} hides{known}")
     if not can_copy:
         found.append(
-            f"search tries moves out on copies, and games of {spec.env_id} cannot be copied; give the env the methods "
-            "of league.envs.protocol.ForkableEnv (fork, save, load)"
+            f"search tries moves out on copies, and games of {spec.env_id} cannot be copied; give the env the "
+            "methods of league.envs.protocol.ForkableEnv (fork, save, load), and set env.workers: 0 to keep it out of "
+            "child processes"
         )
     if spec.actions.kind != "categorical":
         found.append(f"search needs numbered actions, those of {spec.env_id} are {spec.actions.kind}")

@@ -117,12 +117,12 @@ def _visits_of(num_considered: int, num_simulations: int) -> list[int]:
 
 
 def completed_values(trees: Trees, node: NDArray[np.int64]) -> NDArray[np.float32]:
-    """sigma of the completed Q [F, A]: a move that was never tried has the value of the others and of the node mixed."""
+    """sigma of the completed Q [F, A]: an untried move has the value of the others and of the node mixed."""
     moves = trees.moves.take(node, axis=0)
     visits, known = moves[:, VISITS], moves[:, KNOWN]
     tried = visits > 0
     values = moves[:, TOTAL] / np.maximum(visits, 1.0)
-    np.copyto(values, known, where=tried & (known == known) & (known != -np.inf))
+    np.copyto(values, known, where=tried & np.isfinite(known))
     prior = np.maximum(moves[:, PRIOR], np.finfo(np.float32).tiny)
     own = trees.value[node] + trees.earned[node, trees.seat[node]]
     of_tried = np.where(tried, prior, 0.0)

@@ -81,7 +81,7 @@ class Roots:
         """Play walks along their moves.
 
         Args:
-          tree: int64 [G], number of the root of each. moves: int64 [G, D]. length: int64 [G], moves of each, at least 1.
+          tree: int64 [G], number of the root of each. moves: int64 [G, D]. length: int64 [G], number of them, at least 1.
         Raises:
           EnvError: a copy failed, or did not take the moves that an earlier one took.
         """
@@ -120,8 +120,8 @@ def _step(copy: BatchedEnv, turn: Turn, moves: NDArray[np.int64], playing: int) 
         turn = copy.step(actions)
     except EnvError as error:
         raise EnvError(
-            f"search met a copy of {copy.spec.env_id} that refuses what an earlier copy of the position took ({error}); "
-            "a game whose chance changes what is legal cannot be searched"
+            f"search met a copy of {copy.spec.env_id} that refuses what an earlier copy took ({error}); a game whose "
+            "chance changes what is legal cannot be searched"
         ) from error
     if turn.aborted is not None and turn.aborted[:playing].any():
         raise EnvError(f"a copy of {copy.spec.env_id} failed during a search")

@@ -42,7 +42,7 @@ class Puct:
         score /= visits + 1.0
         score += total / np.maximum(visits, 1.0)
         known = moves[:, KNOWN]
-        np.copyto(score, known, where=known == known)  # false of NaN, which is not proven
+        np.copyto(score, known, where=~np.isnan(known))
         chosen: NDArray[np.int64] = score.argmax(axis=1)
         return chosen
 

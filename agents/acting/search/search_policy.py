@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, NetworkPolicy, fill_blocks, require_finite
+from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, NetworkPolicy, fill_blocks
 from league.agents.acting.search.config import SearchConfig, game_problems, walks_per_wave
 from league.agents.acting.search.gumbel import Gumbel, improved_policy
 from league.agents.acting.search.positions import Roots
@@ -60,7 +60,7 @@ class NetworkJudge:
 
 @dataclass
 class _Memory:
-    """What is kept of an env: trees, the games [K] they are of, and in each the node after the move made (or `NONE`)."""
+    """Trees that are kept, the games [K] that they are of, and in each the node after the move made (or `NONE`)."""
 
     trees: Trees
     games: NDArray[np.int64]
@@ -160,10 +160,7 @@ class SearchPolicy:
         search, chooser = self._searched(inputs, explores=self._explores, rng=rng, kept=before)
         trees = search.trees
         policy, values = self._policy_of(trees, chooser), search.root_values()
-        if isinstance(chooser, Gumbel):
-            actions = chooser.best(trees)
-        else:
-            actions = self._chosen(policy, trees, inputs, rng)
+        actions = chooser.best(trees) if isinstance(chooser, Gumbel) else self._chosen(policy, trees, inputs, rng)
         rows, games = np.arange(count), turn.env_index[inputs.slots]
         if self._config.reuse and self._config.method == "puct":
             kept.put(_Memory(trees, games, trees.child[trees.roots, actions]), most=inputs.env.spec.num_seats)
@@ -235,9 +232,7 @@ def _require_searchable(inputs: ActInputs) -> None:
     """Raises EnvError: the first reason for which these games cannot be searched."""
     acting = np.bincount(inputs.turn.env_index, minlength=inputs.env.num_envs)
     alternate = bool((acting[inputs.turn.env_index[inputs.slots]] == 1).all())
-    problems = game_problems(
-        inputs.env.spec, can_copy=isinstance(inputs.env, Copyable), turns_alternate=alternate
-    )
+    problems = game_problems(inputs.env.spec, can_copy=isinstance(inputs.env, Copyable), turns_alternate=alternate)
     if problems:
         raise EnvError(problems[0])
 

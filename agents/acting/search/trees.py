@@ -165,9 +165,7 @@ class Trees:
 
         num_nodes: M of the new trees; no more than that lie below a node.
         """
-        trees = Trees(
-            len(root), num_nodes, num_actions=self.num_actions, num_seats=self.num_seats, win=self.win
-        )
+        trees = Trees(len(root), num_nodes, num_actions=self.num_actions, num_seats=self.num_seats, win=self.win)
         tree = np.flatnonzero(root >= 0)
         old, new = root[tree], trees.roots[tree]
         olds, news = [old], [new]

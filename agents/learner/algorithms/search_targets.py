@@ -36,19 +36,21 @@ class SearchTargets(ActorCritic):
     def __init__(self, config: LearnerConfig, head: Head, options: SearchTargetsConfig) -> None:
         super().__init__(config, head, options)
         if not isinstance(head, CategoricalHead):
-            raise ValueError(f"search_targets: searches number their moves, a {type(head).__name__} has no logit of each")
+            raise ValueError(
+                f"search_targets: searches number their moves, a {type(head).__name__} has no logit of each"
+            )
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the base; there is no advantage, and no ratio."""
         del advantage_scale
         if batch.search_policy is None or batch.search_value is None:
-            raise ValueError("learner.algorithm: search_targets learns from searches; set actors.acting: {kind: search}")
+            raise ValueError(
+                "learner.algorithm: search_targets learns from searches; set actors.acting: {kind: search}"
+            )
         # the marker after a truncation was not searched: the step before it bootstraps from the network there
         found = torch.where(inputs.valid, batch.search_value.t(), inputs.values.detach())
         lambda_ = self._options.lambda_
-        gained = gae(
-            inputs.discounts, inputs.rewards, found, inputs.bootstrap, lambda_=lambda_, valid=inputs.valid
-        )
+        gained = gae(inputs.discounts, inputs.rewards, found, inputs.bootstrap, lambda_=lambda_, valid=inputs.valid)
         targets = gained + found
         return Terms(
             policy=search_policy_loss(inputs.dist_params, batch.search_policy, learn=batch.learn),

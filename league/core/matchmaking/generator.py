@@ -72,7 +72,11 @@ def generator_rule(state: LeagueState, player: str) -> Generator | None:
 def generator_of(state: LeagueState, player: str) -> str | None:
     """The snapshot that makes the games of a player; None where it makes them itself."""
     held = state.generations.get(player)
-    return held.accepted if held is not None and generator_rule(state, player) and state.is_present(held.accepted) else None
+    return (
+        held.accepted
+        if held is not None and generator_rule(state, player) and state.is_present(held.accepted)
+        else None
+    )
 
 
 def generated(state: LeagueState, player: str) -> tuple[Assignment, ...] | None:
@@ -101,7 +105,7 @@ def candidate_of(state: LeagueState, player: str) -> str | None:
 
 
 def evaluation(state: LeagueState) -> tuple[Assignment, ...]:
-    """Rating games of the candidate with the fewest of them against what it would replace; empty where there is none."""
+    """Rating games of the candidate with the fewest of them against what it would replace; empty for no candidate."""
     pairs = []
     for player, held in state.generations.items():
         name = candidate_of(state, player)

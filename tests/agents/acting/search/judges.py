@@ -27,7 +27,9 @@ class DrawnJudge:
         self, obs: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], seat: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         self.num_calls += 1
-        flat = np.concatenate([np.asarray(obs[name], np.float64).reshape(len(seat), -1) for name in sorted(obs)], axis=1)
+        flat = np.concatenate(
+            [np.asarray(obs[name], np.float64).reshape(len(seat), -1) for name in sorted(obs)], axis=1
+        )
         mixed = np.sin(3 * flat @ self._factors[: flat.shape[1]] + seat[:, None])
         return (2 * mixed[:, 1:]).astype(np.float32), mixed[:, 0].astype(np.float32)
 

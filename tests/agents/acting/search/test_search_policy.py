@@ -1,4 +1,4 @@
-"""The acting policy: perfect knowledge loses nothing, small games are played perfectly, and trees go on between moves."""
+"""The acting policy: perfect knowledge loses nothing, small games are not lost, and trees go on between moves."""
 
 from __future__ import annotations
 
@@ -89,8 +89,11 @@ def test_with_a_perfect_judge_no_critical_position_is_lost(method):
     chooser = Puct() if method == "puct" else Gumbel(np.zeros((len(critical), 7), np.float32), num_simulations=18)
     search.run(chooser, num_simulations=18)
     chosen = chooser.best(trees) if isinstance(chooser, Gumbel) else visit_policy(trees).argmax(axis=1)
-    lost = [game for game, move in zip(critical.tolist(), chosen.tolist(), strict=True)
-            if worth[game][move] != max(value for value in worth[game] if value is not None)]
+    lost = [
+        game
+        for game, move in zip(critical.tolist(), chosen.tolist(), strict=True)
+        if worth[game][move] != max(value for value in worth[game] if value is not None)
+    ]
     assert len(critical) >= 30 and not lost
 
 
@@ -102,9 +105,11 @@ def test_a_tree_goes_on_below_the_moves_that_were_made():
     calls = {"kept": 0, "fresh": 0}
     for name, one in (("kept", policy), ("fresh", fresh)):
         judge = one._judge.judge
+
         def counted(obs: Any, legal: Any, seat: Any, *, judge: Any = judge, name: str = name) -> Any:
             calls[name] += len(seat)
             return judge(obs, legal, seat)
+
         one._judge.judge = counted  # type: ignore[method-assign]
     for _ in range(4):
         actions = policy.act(inputs_of(env, turn), rng).actions
@@ -145,7 +150,9 @@ def test_no_time_at_all_leaves_the_policy_of_the_network():
     env = ConnectFour(num_envs=2)
     now = iter(range(0, 1000, 10))
     base = network_policy(env)
-    policy = SearchPolicy(base, SearchConfig(time_limit_s=1.0, noise=0.0), explores=True, clock=lambda: float(next(now)))
+    policy = SearchPolicy(
+        base, SearchConfig(time_limit_s=1.0, noise=0.0), explores=True, clock=lambda: float(next(now))
+    )
     turn = env.reset(0)
     outputs = policy.act(inputs_of(env, turn), np.random.default_rng(0))
     np.testing.assert_allclose(outputs.recorded["search_policy"], base.evaluate(inputs_of(env, turn)).probs, rtol=1e-4)
