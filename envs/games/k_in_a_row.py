@@ -8,7 +8,6 @@ Shape letters: N games, C cells of the board, A actions.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -109,10 +108,12 @@ class StoneGame(AlternatingGame):
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[StoneGame, Turn]:
         """Copy the games at `env_indices`; they restart from openings already dealt, then from their own."""
-        copies = copy.copy(self)
+        copies = object.__new__(type(self))  # what is not replaced below is shared and never changed
+        copies.__dict__.update(self.__dict__)
         copies.num_envs, copies._env_index = len(env_indices), np.arange(len(env_indices), dtype=np.int64)
         copies._action_at, copies._plane_at = copies._first_places()
-        copies._rng = split_stream(self._rng)
+        if self._opening_plies:  # else nothing is ever drawn, and the split takes longer than the copy
+            copies._rng = split_stream(self._rng)
         copies._pool = self._pool[:, : self._pool_used]  # openings already dealt: a copy need not draw its own
         copies._pool_used = 0
         copies._keep(env_indices)

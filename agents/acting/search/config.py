@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from league.envs.protocol import EnvSpec
 
-METHODS = ("puct", "gumbel")
 MAX_SIMULATIONS = 100_000
 
 
@@ -30,10 +30,8 @@ class SearchConfig:
         limit.
     """
 
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
-
     simulations: int = 50
-    method: str = "puct"
+    method: Literal["puct", "gumbel"] = "puct"
     leaves: int = 0
     reuse: bool = True
     noise: float = 0.25
@@ -43,23 +41,21 @@ class SearchConfig:
     time_limit_s: float | None = None
 
     def problems(self) -> list[str]:
-        """Sentences about single settings, each beginning with the name of its field."""
+        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
-        if self.method not in METHODS:
-            found.append(f"method is {self.method!r}; write {' or '.join(METHODS)}")
         if not 1 <= self.simulations <= MAX_SIMULATIONS:
-            found.append(f"simulations is {self.simulations}; it must lie in [1, {MAX_SIMULATIONS}]")
+            found.append(f"simulations: {self.simulations} is not in [1, {MAX_SIMULATIONS}]")
         if not 0 <= self.leaves <= self.simulations:
-            found.append(f"leaves is {self.leaves}; it must lie in [0, simulations] = [0, {self.simulations}]")
+            found.append(f"leaves: {self.leaves} is not in [0, simulations] = [0, {self.simulations}]")
         for name in ("noise", "played_on"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                found.append(f"{name} is {getattr(self, name)}; it must lie in [0, 1]")
+                found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
         if self.sampled_plies < 0:
-            found.append(f"sampled_plies is {self.sampled_plies}; it must be at least 0")
+            found.append(f"sampled_plies: {self.sampled_plies} must be at least 0")
         if self.resign_below is not None and not -1.0 <= self.resign_below < 1.0:
-            found.append(f"resign_below is {self.resign_below}; it must lie in [-1, 1)")
+            found.append(f"resign_below: {self.resign_below} is not in [-1, 1); null for never")
         if self.time_limit_s is not None and self.time_limit_s <= 0.0:
-            found.append(f"time_limit_s is {self.time_limit_s}; it must be above 0, or null")
+            found.append(f"time_limit_s: {self.time_limit_s} must be greater than 0, or null for no limit")
         return found
 
 

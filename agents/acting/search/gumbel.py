@@ -35,22 +35,21 @@ class Gumbel:
         self._noise = noise
         self._table = considered_visits(min(MAX_CONSIDERED, noise.shape[1]), num_simulations)
 
-    def choose(
-        self, trees: Trees, node: NDArray[np.int64], *, in_flight: NDArray[np.float32] | None, depth: int
-    ) -> NDArray[np.int64]:
-        """A move [F] at each of the nodes [F]; in_flight: float32 [F, A], walks on their way over each move."""
-        scores = completed_values(trees, node)
-        visits = trees.moves[node, VISITS]
-        if in_flight is not None:
-            visits = visits + in_flight
-        legal = trees.moves[node, KNOWN] != -np.inf
-        if depth == 0:
-            score = self._root_scores(trees, node, scores, visits, legal)
-        else:
-            improved = _softmax(trees.logits[node] + scores)
-            score = improved - visits / (1.0 + visits.sum(axis=1, keepdims=True))
-        score = np.where(legal, score, -np.inf)
-        chosen: NDArray[np.int64] = score.argmax(axis=1)
+    def choose(self, trees: Trees, node: NDArray[np.int64], count: int, *, depth: int) -> NDArray[np.int64]:
+        """Moves [F, count] for the walks that come one after another to each of the nodes [F]."""
+        scores, moves = completed_values(trees, node), trees.moves.take(node, axis=0)
+        visits, legal = moves[:, VISITS], moves[:, KNOWN] != -np.inf
+        improved = _softmax(trees.logits[node] + scores)
+        chosen = np.empty((len(node), count), np.int64)
+        rows = np.arange(len(node))
+        for walk in range(count):
+            if walk:
+                visits[rows, chosen[:, walk - 1]] += 1.0
+            if depth == 0:
+                score = self._root_scores(trees, node, scores, visits, legal)
+            else:
+                score = improved - visits / (1.0 + visits.sum(axis=1, keepdims=True))
+            chosen[:, walk] = np.where(legal, score, -np.inf).argmax(axis=1)
         return chosen
 
     def best(self, trees: Trees) -> NDArray[np.int64]:

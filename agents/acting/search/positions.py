@@ -5,9 +5,11 @@ Shape letters: K roots, G walks, D most moves of a walk, A actions, S seats.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,8 @@ from numpy.typing import NDArray
 from league.envs.bots import Copyable, legal_actions
 from league.envs.protocol import BatchedEnv, EnvError, Turn
 
-WORDS = np.random.default_rng(2_718).integers(1, 2**63, 4096, dtype=np.uint64) | np.uint64(1)
-"""Odd factors of the digest of a position."""
+SEED = 2_718
+"""Of the odd factors of the digest of a position."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,16 @@ class Positions:
 
     def keys(self) -> NDArray[np.uint64]:
         """uint64 [G], a digest of the seat to move and its observation."""
-        total = (self.seat.astype(np.uint64) + np.uint64(1)) * WORDS[-1]
+        total = self.seat.astype(np.uint64)
         for name in sorted(self.obs):
-            total = total * WORDS[0] + _digest(self.obs[name])
+            total = total * _factors(1)[0] + _digest(self.obs[name])
         return total
+
+
+@functools.cache
+def _factors(count: int) -> NDArray[np.uint64]:
+    """uint64 [count], odd."""
+    return np.random.default_rng(SEED).integers(1, 2**63, count, dtype=np.uint64) | np.uint64(1)
 
 
 def _digest(array: NDArray[np.generic]) -> NDArray[np.uint64]:
@@ -55,8 +63,7 @@ def _digest(array: NDArray[np.generic]) -> NDArray[np.uint64]:
     words[:, : raw.shape[1]] = raw
     numbers = words.view(np.uint64)
     numbers ^= numbers >> np.uint64(29)  # else flags in high bytes would be lost in the product
-    factors = np.resize(WORDS, numbers.shape[1]) * (1 + 2 * np.arange(numbers.shape[1], dtype=np.uint64))
-    total: NDArray[np.uint64] = (numbers * factors).sum(axis=1, dtype=np.uint64)
+    total: NDArray[np.uint64] = (numbers * _factors(numbers.shape[1])).sum(axis=1, dtype=np.uint64)
     return total ^ (total >> np.uint64(31))
 
 
@@ -69,8 +76,7 @@ class Roots:
     """
 
     def __init__(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> None:
-        assert isinstance(env, Copyable)
-        self._env, self._games, self.spec = env, turn.env_index[slots], env.spec
+        self._env, self._games, self.spec = cast(Copyable, env), turn.env_index[slots], env.spec
         seat, obs = turn.seat[slots], {name: array.take(slots, axis=0) for name, array in turn.obs.items()}
         none = np.zeros((len(slots), env.spec.num_seats), np.float32)
         self._waiting = turn.rewards[self._games]
@@ -81,7 +87,7 @@ class Roots:
         """Play walks along their moves.
 
         Args:
-          tree: int64 [G], number of the root of each. moves: int64 [G, D]. length: int64 [G], number of them, at least 1.
+          tree: int64 [G], number of the root of each. moves: int64 [G, D]; length: int64 [G], how many, at least 1.
         Raises:
           EnvError: a copy failed, or did not take the moves that an earlier one took.
         """
@@ -90,15 +96,13 @@ class Roots:
         moves, tree = moves[order], tree[order]
         arrived: list[Positions] = []
         with ExitStack() as opened:
-            assert isinstance(self._env, Copyable)
             copy, turn = self._env.fork(self._games[tree])
             opened.enter_context(closing(copy))
             earned = -self._waiting[tree]
             for depth in range(moves.shape[1]):
                 playing, left = counts[depth], counts[depth + 1]
                 if playing <= copy.num_envs // 2:
-                    assert isinstance(copy, Copyable)
-                    copy, turn = copy.fork(np.arange(playing))
+                    copy, turn = cast(Copyable, copy).fork(np.arange(playing))
                     opened.enter_context(closing(copy))
                 turn = _step(copy, turn, moves[: copy.num_envs, depth], playing)
                 _earn(earned, turn, playing)

@@ -21,30 +21,41 @@ NOISE_MOVES = 10.0
 class Puct:
     """Chooses the move of the highest Q + c(s) P sqrt(N) / (1 + n), of which a proven move has only its result.
 
-    A move that was never tried has Q = 0, the middle of the return range. Of walks of one wave that are still on their
-    way, each counts as a visit that lost.
+    A move that was never tried has Q = 0, the middle of the return range. Of several walks that come to a node in one
+    wave, each counts for those after it as a visit that lost.
     """
 
-    def choose(
-        self, trees: Trees, node: NDArray[np.int64], *, in_flight: NDArray[np.float32] | None, depth: int
-    ) -> NDArray[np.int64]:
-        """A move [F] at each of the nodes [F]; in_flight: float32 [F, A], walks on their way over each move."""
+    def __init__(self) -> None:
+        self._weights = _weights(0)
+
+    def choose(self, trees: Trees, node: NDArray[np.int64], count: int, *, depth: int) -> NDArray[np.int64]:
+        """Moves [F, count] for the walks that come one after another to each of the nodes [F]."""
+        del depth
         moves = trees.moves.take(node, axis=0)
-        visits, total = moves[:, VISITS], moves[:, TOTAL]
-        if in_flight is not None:
-            visits, total = visits + in_flight, total - in_flight
-        number = visits.sum(axis=1)
-        number += 1.0  # the node's own
-        weight = np.sqrt(number)
-        weight *= np.log((number + (C_BASE + 1)) / C_BASE) + C_INIT
-        score = moves[:, PRIOR]
-        score *= weight[:, None]
-        score /= visits + 1.0
-        score += total / np.maximum(visits, 1.0)
-        known = moves[:, KNOWN]
-        np.copyto(score, known, where=~np.isnan(known))
-        chosen: NDArray[np.int64] = score.argmax(axis=1)
+        visits, total, prior, known = moves[:, VISITS], moves[:, TOTAL], moves[:, PRIOR], moves[:, KNOWN]
+        is_known = ~np.isnan(known)
+        number = visits.sum(axis=1).astype(np.int64)
+        if number.max() + count > len(self._weights):
+            self._weights = _weights(2 * int(number.max()) + count)
+        chosen = np.empty((len(node), count), np.int64)
+        rows = np.arange(len(node))
+        for walk in range(count):
+            if walk:
+                visits[rows, chosen[:, walk - 1]] += 1.0
+                total[rows, chosen[:, walk - 1]] -= 1.0
+            score = prior * self._weights[number + walk][:, None]
+            score /= visits + 1.0
+            score += total / np.maximum(visits, 1.0)
+            np.copyto(score, known, where=is_known)
+            score.argmax(axis=1, out=chosen[:, walk])
         return chosen
+
+
+def _weights(most: int) -> NDArray[np.float32]:
+    """float32 [most + 1], c(s) sqrt(N) by the visits of a node's moves; N counts its own too."""
+    number = np.arange(1, most + 2, dtype=np.float32)
+    weights: NDArray[np.float32] = np.sqrt(number) * (np.log((number + (C_BASE + 1)) / C_BASE) + C_INIT)
+    return weights
 
 
 def add_noise(trees: Trees, tree: NDArray[np.int64], fraction: float, rng: np.random.Generator) -> None:

@@ -29,12 +29,13 @@ class Judge(Protocol):
 
 
 class Chooser(Protocol):
-    """How a walk chooses its moves."""
+    """How walks choose their moves."""
 
-    def choose(
-        self, trees: Trees, node: NDArray[np.int64], *, in_flight: NDArray[np.float32] | None, depth: int
-    ) -> NDArray[np.int64]:
-        """A move at each node, see `league.agents.acting.search.puct.Puct.choose`."""
+    def choose(self, trees: Trees, node: NDArray[np.int64], count: int, *, depth: int) -> NDArray[np.int64]:
+        """Moves [F, count] for up to `count` walks that come one after another to each of the nodes [F].
+
+        depth: of the nodes, 0 for roots.
+        """
         ...
 
 
@@ -115,40 +116,35 @@ class Search:
 
     def _wave(self, chooser: Chooser, tree: NDArray[np.int64], missing: NDArray[np.float32]) -> None:
         """Walk down the trees `tree`, each at most `missing` times; judge what is reached, and back it up."""
-        if self._leaves == 1:
-            path, leaf = self._descend(chooser, tree, in_flight=None)
-        else:
-            path, tree, leaf = self._descend_often(chooser, tree, missing)
+        if self._leaves > 1:
+            tree = np.repeat(tree, np.minimum(missing, self._leaves).astype(np.int64))
+        path, leaf = self._descend(chooser, tree)
         self.num_walks += len(tree)
         trees = self.trees
         new = np.flatnonzero(~trees.proven[leaf])
         if new.size:
             self._reach(new, tree[new], leaf[new], path)
-        values = trees.value[leaf][:, None] * self.returns.shares[trees.seat[leaf]] + trees.earned[leaf]
         proven = trees.proven[leaf]
+        values = trees.value[leaf][:, None] * self.returns.shares[trees.seat[leaf]] + trees.earned[leaf]
         values[proven] = trees.result[leaf[proven]]
         trees.back_up(Leaves(leaf, values, proven), path, distinct=self._leaves == 1)
 
-    def _descend(
-        self, chooser: Chooser, tree: NDArray[np.int64], *, in_flight: NDArray[np.float32] | None, first: int = 0
-    ) -> tuple[list[Chosen], NDArray[np.int64]]:
-        """One walk in each tree `tree` [G] to a node that is new, proven or not judged yet; returns path and leaves.
+    def _descend(self, chooser: Chooser, tree: NDArray[np.int64]) -> tuple[list[Chosen], NDArray[np.int64]]:
+        """Walks in the trees `tree` [G], in their order, to nodes that are new, proven or not judged yet.
 
-        first: number of the first walk.
+        Level by level: all walks that come to a node choose there together, each after those before it.
+        Returns: the path and the leaves [G].
         """
         trees = self.trees
         walk, node = np.arange(len(tree)), trees.roots[tree]
         leaf, path = np.empty(len(tree), np.int64), list[Chosen]()
         while walk.size:
-            flying = None if in_flight is None else in_flight.take(node, axis=0)
-            action = chooser.choose(trees, node, in_flight=flying, depth=len(path))
-            path.append((walk + first, node, action))
-            if in_flight is not None:
-                in_flight[node, action] += 1.0
+            walk, node, action = self._chosen(chooser, walk, node, depth=len(path))
+            path.append((walk, node, action))
             below = trees.child[node, action]
             new = below < 0
             if new.any():
-                below[new] = trees.add(node[new], action[new])
+                below[new] = self._added(node[new], action[new])
             go_on = trees.is_open[below] & ~trees.proven[below]
             if go_on.all():
                 node = below
@@ -158,25 +154,27 @@ class Search:
             walk, node = walk[go_on], below[go_on]
         return path, leaf
 
-    def _descend_often(
-        self, chooser: Chooser, tree: NDArray[np.int64], missing: NDArray[np.float32]
-    ) -> tuple[list[Chosen], NDArray[np.int64], NDArray[np.int64]]:
-        """Several walks in each tree; returns path, tree and leaf of every walk."""
-        in_flight = np.zeros(self.trees.child.shape, np.float32)
-        levels: list[list[Chosen]] = []
-        walked, leaves, first = [], [], 0
-        for turn in range(self._leaves):
-            again = tree[missing > turn]
-            path, leaf = self._descend(chooser, again, in_flight=in_flight, first=first)
-            first += len(again)
-            walked.append(again)
-            leaves.append(leaf)
-            for depth, level in enumerate(path):
-                if depth == len(levels):
-                    levels.append([])
-                levels[depth].append(level)
-        joined = [tuple(np.concatenate(parts) for parts in zip(*level, strict=True)) for level in levels]
-        return joined, np.concatenate(walked), np.concatenate(leaves)  # type: ignore[return-value]
+    def _chosen(self, chooser: Chooser, walk: NDArray[np.int64], node: NDArray[np.int64], *, depth: int) -> Chosen:
+        """The walks of a level in the order of their nodes, and what they choose there."""
+        if self._leaves == 1:
+            return walk, node, chooser.choose(self.trees, node, 1, depth=depth)[:, 0]
+        order = node.argsort(kind="stable")
+        walk, node = walk[order], node[order]
+        group, begins = _runs(node)
+        place = np.arange(len(node)) - begins[group]
+        chosen = chooser.choose(self.trees, node[begins], int(place.max()) + 1, depth=depth)
+        return walk, node, chosen[group, place]
+
+    def _added(self, node: NDArray[np.int64], action: NDArray[np.int64]) -> NDArray[np.int64]:
+        """New nodes for moves [F]; one for all walks that chose the same."""
+        if self._leaves == 1:
+            return self.trees.add(node, action)
+        order = (node * self.trees.num_actions + action).argsort()
+        node, action = node[order], action[order]
+        group, begins = _runs(node * self.trees.num_actions + action)
+        added = np.empty(len(order), np.int64)
+        added[order] = self.trees.add(node[begins], action[begins])[group]
+        return added
 
     def _reach(
         self, walks: NDArray[np.int64], tree: NDArray[np.int64], leaf: NDArray[np.int64], path: list[Chosen]
@@ -224,3 +222,11 @@ class Search:
         mean = total / (1.0 + moves[:, 0].sum(axis=1))
         value = np.where(trees.proven[root], trees.result[root][rows, seat], mean) - earned
         return self.returns.unscaled(value)
+
+
+def _runs(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The run of equal numbers in which each of some sorted ones lies, and where each run begins."""
+    begins = np.empty(len(numbers), np.bool_)
+    begins[0] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=begins[1:])
+    return begins.cumsum() - 1, begins.nonzero()[0]

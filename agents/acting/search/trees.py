@@ -74,10 +74,11 @@ class Trees:
         return total
 
     def add(self, parent: NDArray[np.int64], action: NDArray[np.int64]) -> NDArray[np.int64]:
-        """New nodes [F] after `action` at `parent`, all in different trees."""
+        """New nodes [F] after `action` at `parent`, which lie in the order of their trees."""
         tree = parent // self.num_nodes
-        node: NDArray[np.int64] = tree * self.num_nodes + self.num_used[tree]
-        self.num_used[tree] += 1
+        first = tree.searchsorted(tree)
+        node: NDArray[np.int64] = tree * self.num_nodes + self.num_used[tree] + np.arange(len(tree)) - first
+        np.add.at(self.num_used, tree, 1)
         self.child[parent, action] = node
         return node
 
