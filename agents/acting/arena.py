@@ -45,6 +45,7 @@ class Arena:
       core_table: number of this arena among those of its host, for policies that keep core states themselves.
       counter: of ended episodes; another arena's, to count with it.
       recorder: of N * S rows; None for one of unrolls.
+      first_game: number of the env's first game among those of the host.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Arena:
         core_table: int = 0,
         counter: OutcomeCounter | None = None,
         recorder: Recorder | None = None,
+        first_game: int = 0,
     ) -> None:
         spec, num_rows = env.spec, env.num_envs * env.spec.num_seats
         self._env = env
@@ -71,6 +73,7 @@ class Arena:
         self._bootstrap_time_limits = bootstrap_time_limits
         self._recorder = recorder or UnrollBuilder(unrolls, num_rows=num_rows)
         self._core = CoreStates(num_rows, max(unrolls.core_size, max_core), table=core_table)
+        self._first_game = first_game
         self.counter = counter or OutcomeCounter(spec.teams)
         self._seating = Seating(env.num_envs, spec.num_seats, self.counter)
         self._decisions = np.zeros(env.num_envs, np.int64)
@@ -218,6 +221,7 @@ class Arena:
             self._core.states[rows],
             core_rows=self._core.places(rows, completes),
             plies=self._decisions,
+            first_game=self._first_game,
         )
         self._deciding = self._seating.policies.begin(
             inputs, self._seating.holders(turn), self._rng, num_sub_actions=self._unrolls.num_sub_actions
@@ -239,6 +243,7 @@ class Arena:
                 sub_action_log_probs=None
                 if outputs.sub_action_log_probs is None
                 else outputs.sub_action_log_probs[recorded],
+                **{name: values[recorded] for name, values in outputs.recorded.items()},
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         actions = self._within_bounds(outputs.actions)

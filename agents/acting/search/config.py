@@ -87,11 +87,12 @@ def walks_per_wave(config: SearchConfig, num_trees: int) -> int:
     """Leaves that each of so many trees looks for in one wave."""
     if config.leaves:
         return config.leaves
-    return max(1, min(MAX_LEAVES // num_trees, config.simulations // WAVES))
+    return max(1, min(MAX_LEAVES, MAX_ROWS // num_trees, config.simulations // WAVES))
 
 
-MAX_LEAVES = 8
-"""Leaves of a wave up to which a forward pass costs about as much as that of one."""
+MAX_LEAVES, MAX_ROWS = 8, 64
+"""Most leaves of a tree in one wave, and of all trees where a tree has several: a pass over so few rows costs about as
+much as one over a single row."""
 
 WAVES = 12
 """Waves that a search has at least; fewer see too little of what earlier ones found."""

@@ -24,7 +24,7 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -112,7 +112,7 @@ class AsyncLearnerHost:
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
+        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
         self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
