@@ -30,6 +30,7 @@ class SearchTargets(ActorCritic):
     """
 
     needs_fresh = False
+    learns_from = ("search_policy", "search_value")
 
     _options: SearchTargetsConfig
 
@@ -43,10 +44,7 @@ class SearchTargets(ActorCritic):
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the base; there is no advantage, and no ratio."""
         del advantage_scale
-        if batch.search_policy is None or batch.search_value is None:
-            raise ValueError(
-                "learner.algorithm: search_targets learns from searches; set actors.acting: {kind: search}"
-            )
+        assert batch.search_policy is not None and batch.search_value is not None, "see `learns_from`"
         # the marker after a truncation was not searched: the step before it bootstraps from the network there
         found = torch.where(inputs.valid, batch.search_value.t(), inputs.values.detach())
         lambda_ = self._options.lambda_
