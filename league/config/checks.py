@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
@@ -73,6 +73,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     if config.actors.games == "device":
         yield from _device_problems(config)
     yield from _acting_problems(config.actors)
+    yield from _search_problems(config)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -109,6 +110,27 @@ def _acting_problems(actors: ActorConfig) -> Iterator[str]:
             yield f"actors.inference: an inference host samples, and actors.{name} is {kind}; use inference: local"
         if actors.games == "device":
             yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
+
+
+def _search_problems(config: RunConfig) -> Iterator[str]:
+    """Settings with which nothing can be searched, or nothing of it is learnt from."""
+    actors, workers, core = config.actors, config.env.workers, kind_of(config.network.core)
+    kinds = {name: kind_of(getattr(actors, name), DEFAULT_ACTING) for name in ("acting", "acting_frozen")}
+    for name in (name for name, kind in kinds.items() if kind == SEARCH):
+        if workers not in ("auto", 0):
+            yield (
+                f"env.workers: {workers} child processes keep the games, which cannot be copied there, and "
+                f"actors.{name} is search; set env.workers: 0"
+            )
+        if core != "none":
+            yield f"network.core: {core} remembers one game, and actors.{name} is search, which tries many; use none"
+    if kinds["acting"] == SEARCH != kinds["acting_frozen"]:
+        for group in config.league.players:
+            if group.matchmaker_name == "generator":
+                yield (
+                    f"actors.acting_frozen: {kinds['acting_frozen']} would make the games of {group.prefix}, whose "
+                    "matchmaker is generator, without search; give it what actors.acting has"
+                )
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:

@@ -16,4 +16,4 @@ class SampleConfig:
 ACTING_OPTIONS: Mapping[str, type] = {"sample": SampleConfig, "search": SearchConfig}
 """Name of a registered kind of acting -> the record of its options."""
 
-DEFAULT_ACTING = "sample"
+DEFAULT_ACTING, SEARCH = "sample", "search"
