@@ -97,7 +97,7 @@ class SearchPolicy:
       clock: seconds, for the time limit.
 
     Attributes:
-      resignations: counts so far.
+      resignations: counts so far. num_simulations: walks so far.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class SearchPolicy:
         if policy.core_size:
             raise EnvError("search needs a network without memory; set network.core: none")
         self.policy = policy
-        self.resignations = ResignationCounts()
+        self.resignations, self.num_simulations = ResignationCounts(), 0
         self._config, self._explores, self._clock = config, explores, clock
         self._judge = NetworkJudge(policy.network)
         self._memories: dict[int, _Memories] = {}
@@ -198,6 +198,7 @@ class SearchPolicy:
         elif explores and config.noise:
             add_noise(trees, np.arange(count), config.noise, rng)
         search.run(chooser, num_simulations=config.simulations, until=until, clock=self._clock)
+        self.num_simulations += search.num_walks
         return search, chooser
 
     def _policy_of(self, trees: Trees, chooser: Puct | Gumbel) -> NDArray[np.float32]:

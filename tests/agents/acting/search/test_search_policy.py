@@ -78,10 +78,11 @@ class PerfectJudge:
 
 @pytest.mark.parametrize("method", ["puct", "gumbel"])
 def test_with_a_perfect_judge_no_critical_position_is_lost(method):
-    env, judge = ConnectFour(num_envs=120), PerfectJudge()
+    env, judge = ConnectFour(num_envs=400), PerfectJudge()
     turn = played(env, plies=24, seed=5)
-    worth = [judge.solver.moves(*bits_of(board)) for board in turn.obs["board"]]
-    critical = np.array([g for g in range(120) if len({*worth[g]} - {None}) > 1 and turn.seat[g] == 0][:40])
+    late = np.flatnonzero(turn.obs["board"].sum(axis=(1, 2, 3)) >= 24)  # the others have begun again
+    worth = {game: judge.solver.moves(*bits_of(turn.obs["board"][game])) for game in late[:45].tolist()}
+    critical = np.array([game for game, values in worth.items() if len({*values} - {None}) > 1])
     roots = Roots(env, turn, critical)
     trees = Trees(len(critical), 20, num_actions=7, num_seats=2, win=1.0)
     search = Search(roots, judge, trees)
@@ -94,7 +95,7 @@ def test_with_a_perfect_judge_no_critical_position_is_lost(method):
         for game, move in zip(critical.tolist(), chosen.tolist(), strict=True)
         if worth[game][move] != max(value for value in worth[game] if value is not None)
     ]
-    assert len(critical) >= 30 and not lost
+    assert len(critical) >= 15 and not lost
 
 
 def test_a_tree_goes_on_below_the_moves_that_were_made():
