@@ -1,7 +1,7 @@
 """Search on Connect Four: positions and simulations per core-second, and how well a trained network plays with it.
 
 `python -m benchmarks.lineage --only search` measures the speed. `python -m benchmarks.lineage.search --train RUN`
-trains `configs/lineage/alphazero.yaml` in a folder for 1,800 core-seconds, goes on where it was stopped, and then plays.
+trains `configs/lineage/alphazero.yaml` for 1,800 core-seconds, continues a run that was stopped, and then plays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.report import Report
-from benchmarks.strength.runs import core_budget, finished_run, wall_limit
 from benchmarks.strength.positions import moves_keep, stored_positions
+from benchmarks.strength.runs import core_budget, finished_run, wall_limit
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs
 from league.agents.acting.search.config import SearchConfig

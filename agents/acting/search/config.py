@@ -18,7 +18,7 @@ class SearchConfig:
       simulations: visits of the root after which it moves; those that a tree keeps from the last move count.
       method: "puct" (AlphaGo Zero, AlphaZero), or "gumbel" (sequential halving and completed values), which improves
         the policy with few simulations too.
-      leaves: walks of one wave in each tree; 0 for as many as pay: 1 for many games, up to 8 for a single one.
+      leaves: walks of one wave in each tree; 0 for as many as pay: 1 for many games, up to 12 for a single one.
       reuse: keep the part of the tree below the moves that were made; for "puct" alone.
       noise: fraction of Dirichlet noise in the prior of the root while it explores; for "puct" alone.
       sampled_plies: plies of a game in which an exploring search draws its move in proportion to visits; later it plays
@@ -90,9 +90,9 @@ def walks_per_wave(config: SearchConfig, num_trees: int) -> int:
     return max(1, min(MAX_LEAVES, MAX_ROWS // num_trees, config.simulations // WAVES))
 
 
-MAX_LEAVES, MAX_ROWS = 8, 64
+MAX_LEAVES, MAX_ROWS = 12, 64
 """Most leaves of a tree in one wave, and of all trees where a tree has several: a pass over so few rows costs about as
 much as one over a single row."""
 
-WAVES = 12
+WAVES = 8
 """Waves that a search has at least; fewer see too little of what earlier ones found."""

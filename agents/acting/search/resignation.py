@@ -8,6 +8,7 @@ game is decided).
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,11 @@ from numpy.typing import NDArray
 from league.envs.protocol import Turn
 
 NOBODY = -1
+MAX_FALSE_POSITIVES = 0.05
+REPORT_GAMES = 1_000
+"""Games between two reports."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -27,6 +33,21 @@ class ResignationCounts:
     resigned: int = 0
     played_on: int = 0
     mistaken: int = 0
+
+    @property
+    def false_positives(self) -> float:
+        """Fraction of the games that were played on in which giving up would have been wrong; 0 while there is none."""
+        return self.mistaken / max(self.played_on, 1)
+
+    def report(self) -> None:
+        """Log the counts; a warning where more than one in twenty was wrong (published bound)."""
+        is_wrong = self.false_positives > MAX_FALSE_POSITIVES
+        hint = "; lower resign_below of actors.acting" if is_wrong else ""
+        logger.log(
+            logging.WARNING if is_wrong else logging.INFO,
+            "of %d games %d were resigned and %d played on, of which %d (%.1f %%) were not lost%s",
+            *(self.games, self.resigned, self.played_on, self.mistaken, 100 * self.false_positives, hint),
+        )
 
 
 class Resignation:
@@ -49,10 +70,13 @@ class Resignation:
         gave_up = self._seat[ended] != NOBODY
         played = gave_up & self._plays_on[ended]
         lost = turn.returns[ended, np.maximum(self._seat[ended], 0)] <= loss
+        due = counts.games // REPORT_GAMES < (counts.games + len(ended)) // REPORT_GAMES
         counts.games += len(ended)
         counts.resigned += int((gave_up & ~played).sum())
         counts.played_on += int(played.sum())
         counts.mistaken += int((played & ~lost).sum())
+        if due:
+            counts.report()
         self._seat[ended] = NOBODY
         self._plays_on[ended] = self._rng.random(len(ended)) < self._fraction
 
