@@ -211,7 +211,8 @@ class SearchPolicy:
         best: NDArray[np.int64] = (policy + 1e-4 * trees.moves[trees.roots, 2]).argmax(axis=1)  # ties by the prior
         if not self._explores:
             return best
-        drawn = (policy.cumsum(axis=1) < rng.random((len(policy), 1)) * (1.0 - 1e-6)).sum(axis=1)
+        summed = policy.cumsum(axis=1)
+        drawn = (summed < (1.0 - rng.random((len(policy), 1))) * summed[:, -1:]).sum(axis=1)
         if inputs.plies is None:
             return drawn
         early = inputs.plies[inputs.turn.env_index[inputs.slots]] < self._config.sampled_plies
