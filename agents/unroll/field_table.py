@@ -48,6 +48,11 @@ class FieldLine:
         """True for [R, T+1, ...]."""
         return self.axes[1:2] == ("T+1",)
 
+    @property
+    def is_added(self) -> bool:
+        """True for [R]: nobody records it, a row source adds it to the rows that it hands out."""
+        return self.axes == ("R",)
+
 
 def table_line(axes: str, dtype: str, *, asked: bool = False) -> dict[str, tuple[str, str, bool]]:
     """Metadata of a dataclass field that is a line of the table."""

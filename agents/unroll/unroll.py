@@ -50,6 +50,7 @@ class UnrollFields(FieldTable[Array]):
         it bootstraps from there, and is no decision itself.
       versions: of the weights that acted.
       core: core state before the first observation.
+      weights: factor of each row's loss, from a replay; None for 1.
     """
 
     obs: Mapping[str, Array] = field(metadata=table_lines(f"R T+1 {ANY}"))
@@ -58,6 +59,7 @@ class UnrollFields(FieldTable[Array]):
     values: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
     search_policy: Array | None = field(default=None, metadata=table_line("R T N", "float32", asked=True))
     search_value: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
+    weights: Array | None = field(default=None, metadata=table_line("R", "float32"))
     resets: Array = field(metadata=table_line("R T+1", "bool"))
     actions: Array = field(metadata=table_line(f"R T {ANY}", ANY))
     log_probs: Array = field(metadata=table_line("R T", "float32"))
@@ -164,7 +166,9 @@ class UnrollSpec:
         return tuple(size for axis in line.axes for size in sizes[axis])
 
     def _has(self, line: FieldLine) -> bool:
-        """True if the unrolls hold a field."""
+        """True if the recorded unrolls hold a field."""
+        if line.is_added:
+            return False
         if line.asked:
             return line.name in self.recorded
         return not line.optional or 0 not in self.shape(line, 1)

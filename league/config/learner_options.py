@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from league.agents.acting.kinds.config import ACTING_OPTIONS, DEFAULT_ACTING
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE
+from league.agents.learner.data.row_source_config import ROW_SOURCE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options
@@ -35,6 +36,7 @@ class Alternatives:
 CHOICES = {
     ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
     ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
+    ("learner", "row_source"): Alternatives(DEFAULT_ROW_SOURCE, ROW_SOURCE_OPTIONS),
     ("actors", "acting"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
     ("actors", "acting_frozen"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
 }

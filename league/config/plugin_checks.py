@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from league.agents.acting.search.config import game_problems
 from league.agents.learner.algorithms.objective import learns_from, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.step.replica_sync import make_update_mode
-from league.agents.learner.trial import try_network, try_objective
+from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -45,15 +48,17 @@ from league.errors import ConfigError
 DIGEST = "0" * 64
 
 
-def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> None:
+def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, folder: Path | None = None) -> None:
     """Refuse a configuration of which a name cannot be loaded, or fails in a trial.
 
     Args:
       spec: of its game. source: of the configuration, for the message.
+      folder: of a run that is to begin; None for one that has its files.
     Raises:
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    problems += row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -84,6 +89,7 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
+    yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
 
@@ -122,6 +128,15 @@ def _try_search(env: EnvConfig) -> None:
 def _try_backend(pipeline: PipelineConfig) -> None:
     build = resolve(pipeline.backend_name, BACKENDS, what="backend")
     options_argument(build, pipeline.backend, place="learner.pipeline.backend")
+
+
+def _try_row_source(learner: LearnerConfig, spec: EnvSpec) -> None:
+    """One of the user's own takes a chunk in; the registered ones would only take memory."""
+    kind = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    build = resolve(kind, ROW_SOURCES, what="learner.row_source")
+    options_argument(build, learner.row_source, place="learner.row_source")
+    if is_own(kind):
+        try_row_source(spec, learner)
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:

@@ -45,7 +45,7 @@ class HostSetup:
       teacher: weights of the policy that `learner.teacher_cost` is about.
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
-      logs: folder for the hosts' logs; empty for none.
+      logs: folder for the hosts' logs; empty for none. rows: for the rows of replays in files; empty for none.
       games: where they are played, as in `actors.games`.
       acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
       actor_hosts: of the run at its start, at least 1.
@@ -63,6 +63,7 @@ class HostSetup:
     imported_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     logs: str = ""
+    rows: str = ""
     inference: str = ""
     num_splits: int = 1
     games: str = "host"
@@ -103,6 +104,7 @@ class InstallPlayer:
     hyperparameters: (name, factor) of its tuned values, see `league.hosts.learners.hyperparameters`.
     trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
     learner: settings of learners as they are now; None for those of the setup.
+    generation: of the player's weights, see `Lease`; rows of another one in a replay are those of its past self.
     """
 
     player: str
@@ -111,6 +113,7 @@ class InstallPlayer:
     hyperparameters: tuple[Hyperparameter, ...] = ()
     trained_steps: int = 0
     learner: LearnerConfig | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Effects:
             self._newest_checkpoint.pop(player, None)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
-        self._runtime.submit(replace(install, learner=self.learner))
+        self._runtime.submit(replace(install, learner=self.learner, generation=known.generation + known.transplants))
 
     def report_progress(self, progress: Progress) -> None:
         """Tell the league of a learner's progress where that is news."""

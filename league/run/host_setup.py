@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 
 from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.unroll.codec import MAX_RAW_BYTES
 from league.agents.unroll.unroll import UnrollSpec
 from league.config.checks import run_deadlines
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain
 from league.core.state.state import LeagueState
+from league.envs.component_choice import kind_of
 from league.envs.protocol import EnvSpec
 from league.hosts.inprocess import InProcessRuntime
 from league.hosts.protocol import HostSetup, Runtime
@@ -25,7 +27,9 @@ MAX_CHUNK_BYTES = MAX_RAW_BYTES // 2
 def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """The setup that the hosts of a run build from."""
     rows = config.actors.num_envs * spec.num_seats
-    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    is_fifo = kind_of(config.learner.row_source, DEFAULT_ROW_SOURCE) == "fifo"
+    # the window of a replay is stated in batches, and one chunk must not span it
+    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES) if is_fifo else 1
     recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
     one_row = UnrollSpec(spec, config.learner.unroll_length, recorded=recorded).allocate(1).arrays().values()
     fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images

@@ -81,7 +81,7 @@ def start(
     spec = spec_of(config.env)
     config, imported = find_imported(config, spec, folder=beside)
     config = find_teacher(config, spec, folder=beside)
-    require_working_names(config, spec, source=str(source))
+    require_working_names(config, spec, source=str(source), folder=path)
     require_working_sinks(config, source=str(source))
     config, reason = with_precision(config, spec, repeats=not follows_clock(config.budget, limits))
     if reason:

@@ -162,7 +162,13 @@ def _whole_setup(
     """The setup with what only the run folder has."""
     teacher = teacher_weights(config, spec, store=snapshots)
     setup = host_setup(config, spec, run=folder.path.name)
-    return replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
+    return replace(
+        setup,
+        imported_networks=fixed_opponents,
+        teacher=teacher,
+        logs=str(folder.logs_path),
+        rows=str(folder.rows_path),
+    )
 
 
 def _names_of_run(config: RunConfig, fixed_opponents: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
