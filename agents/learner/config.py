@@ -201,6 +201,8 @@ class LearnerConfig:
 
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
+      per_episode: whether an unroll holds one whole episode of a seat, so that its outcome is in it; decisions that are
+        missing at its end are not learnt from. An episode of more than `unroll_length` decisions is cut.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
       algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3" or "module:attribute" of an objective, or a mapping of
@@ -245,6 +247,7 @@ class LearnerConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     unroll_length: int = 16
+    per_episode: bool = False
     batch_rows: int = 128
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM

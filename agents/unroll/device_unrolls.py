@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from league.agents.unroll.unroll import UnrollFields, Unrolls, concatenate, joined, learnt_dtype
+from league.agents.unroll.field_table import joined
+from league.agents.unroll.unroll import UnrollFields, Unrolls, concatenate, learnt_dtype
 
 
 @dataclass(frozen=True, kw_only=True)

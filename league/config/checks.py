@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.learner.replicas.config import replica_problems
@@ -84,6 +84,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     for problem in wait_problems(config.actors, config.learner):
         yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
+    yield from _search_problems(config)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -132,6 +133,27 @@ def _acting_problems(actors: ActorConfig) -> Iterator[str]:
             yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
 
 
+def _search_problems(config: RunConfig) -> Iterator[str]:
+    """Settings with which nothing can be searched, or nothing of it is learnt from."""
+    actors, workers, core = config.actors, config.env.workers, kind_of(config.network.core)
+    kinds = {name: kind_of(getattr(actors, name), DEFAULT_ACTING) for name in ("acting", "acting_frozen")}
+    for name in (name for name, kind in kinds.items() if kind == SEARCH):
+        if workers not in ("auto", 0):
+            yield (
+                f"env.workers: {workers} child processes keep the games, which cannot be copied there, and "
+                f"actors.{name} is search; set env.workers: 0"
+            )
+        if core != "none":
+            yield f"network.core: {core} remembers one game, and actors.{name} is search, which tries many; use none"
+    if kinds["acting"] == SEARCH != kinds["acting_frozen"]:
+        for group in config.league.players:
+            if group.matchmaker_name == "generator":
+                yield (
+                    f"actors.acting_frozen: {kinds['acting_frozen']} would make the games of {group.prefix}, whose "
+                    "matchmaker is generator, without search; give it what actors.acting has"
+                )
+
+
 def _device_problems(config: RunConfig) -> Iterator[str]:
     """Settings that do not go with games on the learner's device."""
     try:
@@ -145,6 +167,8 @@ def _device_problems(config: RunConfig) -> Iterator[str]:
         yield f"actors.inference: {why}, where policies decide too; use inference: local"
     if config.actors.num_splits > 1:
         yield f"actors.num_splits: {why}, and nothing waits for them; use num_splits: 1"
+    if config.learner.per_episode:
+        yield "learner.per_episode: games on the device record unrolls of equal length; use per_episode: false"
     if config.env.workers not in ("auto", 0):
         yield f"env.workers: {why}, and not in {config.env.workers} others; use workers: 0"
     if config.learner.pipeline.num_workers:
@@ -291,6 +315,11 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
             yield (
                 f"fixed_opponents: {group.role} meets only its fixed opponents, and there is none; give one, as "
                 "{policy: 'imported:prey', source: runs/NAME, probability: 1.0}"
+            )
+        if group.matchmaker_name == "generator" and not league.ratings.step_fraction:
+            yield (
+                f"ratings.step_fraction: 0 leaves no games that judge the candidates of {group.prefix}, whose "
+                "matchmaker is generator; set it to 0.1, or use matchmaker: self_play"
             )
 
 

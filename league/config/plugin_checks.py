@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from league.agents.acting.kinds import registry as acting
-from league.agents.learner.algorithms.objective import make_objective
+from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
+from league.agents.acting.search.config import game_problems
+from league.agents.learner.algorithms.objective import learns_from, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
@@ -35,11 +39,12 @@ from league.core.state.population_config import PbtConfig
 from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
-from league.envs.bots import make_bot
+from league.envs.bots import Copyable, make_bot
 from league.envs.component_choice import kind_of
 from league.envs.plugin_options import OptionsError, options_argument
 from league.envs.plugins import first_line, resolve
-from league.envs.protocol import EnvError, EnvSpec
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.registry import make
 from league.errors import ConfigError
 
 DIGEST = "0" * 64
@@ -111,6 +116,24 @@ def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
 def _try_acting(config: RunConfig, spec: EnvSpec, network: Network, setting: str) -> None:
     choice = config.actors.acting if setting == acting.PLACE else config.actors.acting_frozen
     acting.try_acting(choice, spec, network, setting=setting)
+    if setting == acting.PLACE:
+        recorded = acting.make_acting(choice, spec, acting.ActingPlace()).recorded
+        missing = [name for name in learns_from(config.learner) if name not in recorded]
+        if missing:
+            raise ValueError(
+                f"{kind_of(choice, DEFAULT_ACTING)} does not record {' and '.join(missing)}, from which the algorithm "
+                f"{kind_of(config.learner.algorithm)} learns; set actors.acting: {{kind: search}}"
+            )
+    if kind_of(choice, DEFAULT_ACTING) == SEARCH:
+        _try_search(config.env)
+
+
+def _try_search(env: EnvConfig) -> None:
+    """Refuse games that cannot be searched, as far as the first turn of one shows it."""
+    with closing(make(replace(env, workers=0), num_envs=1)) as game:
+        alternate = len(game.reset(0).env_index) == 1
+        for problem in game_problems(game.spec, can_copy=isinstance(game, Copyable), turns_alternate=alternate):
+            raise ValueError(problem)
 
 
 def _try_backend(pipeline: PipelineConfig) -> None:

@@ -14,7 +14,8 @@ from league.agents.acting.on_device.arena import DeviceArena
 from league.agents.acting.policy import AdoptingPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.nets.config import NetworkConfig
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.field_table import Record
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import Lease, is_bot
@@ -93,6 +94,6 @@ class DeviceActorHost(ActorHost):
         policy.network.to(self._device)
         return policy
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
-        assert isinstance(unrolls, DeviceUnrolls)
-        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, unrolls))
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
+        assert isinstance(recorded, DeviceUnrolls)
+        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, recorded))

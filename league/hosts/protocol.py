@@ -82,7 +82,14 @@ class HostSetup:
 
     def unrolls_of(self, spec: EnvSpec, network: Network) -> UnrollSpec:
         """The spec of what players record. spec: of the game. network: of the players."""
-        return UnrollSpec.of(spec, network, unroll_length=self.learner.unroll_length, recorded=self.recorded)
+        learner = self.learner
+        return UnrollSpec.of(
+            spec,
+            network,
+            unroll_length=learner.unroll_length,
+            per_episode=learner.per_episode,
+            recorded=self.recorded,
+        )
 
 
 @dataclass(frozen=True)

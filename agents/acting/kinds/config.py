@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from league.agents.acting.search.config import SearchConfig
+
 
 @dataclass(frozen=True)
 class SampleConfig:
@@ -53,7 +55,8 @@ ACTING_OPTIONS: Mapping[str, type] = {
     "sample": SampleConfig,
     "epsilon_greedy": EpsilonGreedyConfig,
     "gaussian": GaussianConfig,
+    "search": SearchConfig,
 }
 """Name of a registered kind of acting -> the record of its options."""
 
-DEFAULT_ACTING = "sample"
+DEFAULT_ACTING, SEARCH = "sample", "search"

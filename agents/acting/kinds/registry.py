@@ -24,6 +24,7 @@ ACTING: Mapping[str, str] = {
     "sample": "league.agents.acting.kinds.sampled:Sampled",
     "epsilon_greedy": "league.agents.acting.kinds.exploring:EpsilonGreedy",
     "gaussian": "league.agents.acting.kinds.exploring:Gaussian",
+    "search": "league.agents.acting.kinds.search:Searching",
 }
 """Name of `actors.acting` -> "module:attribute" of an `ActingKind`."""
 

@@ -137,6 +137,27 @@ class APPOConfig(ActorCriticConfig):
         return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
 
 
+@dataclass(frozen=True)
+class SearchTargetsConfig(ActorCriticConfig):
+    """Options of `search_targets`. It corrects nothing for other policies, so that no clip and no UPGO has a meaning.
+
+    Fields:
+      lambda_: 1 for the outcome of the game as the value's target (published); below, values of searches stand for the
+        rest of it.
+    """
+
+    lambda_: float = 1.0
+
+    def problems(self) -> list[str]:
+        """As in the base."""
+        found = super().problems()
+        if self.upgo_cost:
+            found.append(f"upgo_cost: {self.upgo_cost} must be 0: searches say what to play, not advantages")
+        if self.action_groups:
+            found.append(f"action_groups: {self.action_groups} must be empty: a search numbers whole moves")
+        return found
+
+
 ALGORITHM_OPTIONS: Mapping[str, type] = {
     "vtrace": VTraceConfig,
     "ppo": PPOConfig,
@@ -144,6 +165,7 @@ ALGORITHM_OPTIONS: Mapping[str, type] = {
     "dqn": DQNConfig,
     "ddpg": DDPGConfig,
     "td3": TD3Config,
+    "search_targets": SearchTargetsConfig,
 }
 """Name of a registered algorithm -> the record of its options."""
 

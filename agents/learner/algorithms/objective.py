@@ -107,9 +107,12 @@ class Objective(Protocol):
       needs_fresh: decisions of too old behaviour policies are masked out, see `max_policy_lag`. False where
         old decisions are as right as new ones, as for Q-learning: then they may be replayed. Read from the class; an
         objective without it needs fresh ones.
+      learns_from: further fields of unrolls that it learns from, which the kind of acting must record, see
+        `unroll.ASKED`. Read from the class; an objective without it needs none.
     """
 
     needs_fresh: bool
+    learns_from: tuple[str, ...]
 
     @property
     def epochs(self) -> int:
@@ -167,6 +170,11 @@ def make_objective(config: LearnerConfig, head: Head) -> Objective:
 def needs_fresh(config: LearnerConfig) -> bool:
     """True if the objective of `config.algorithm` masks out old decisions. Raises ValueError if there is none."""
     return bool(getattr(_builder(config), "needs_fresh", True))
+
+
+def learns_from(config: LearnerConfig) -> tuple[str, ...]:
+    """The further fields that the objective of `config.algorithm` learns from. Raises ValueError if there is none."""
+    return tuple(getattr(_builder(config), "learns_from", ()))
 
 
 def _builder(config: LearnerConfig) -> Any:

@@ -11,6 +11,7 @@ OBJECTIVES: Mapping[str, str] = {
     "dqn": "league.agents.learner.algorithms.dqn:DQNObjective",
     "ddpg": "league.agents.learner.algorithms.ddpg:DDPGObjective",
     "td3": "league.agents.learner.algorithms.ddpg:TD3Objective",
+    "search_targets": "league.agents.learner.algorithms.search_targets:SearchTargets",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 

@@ -23,6 +23,7 @@ MATCHMAKERS: Mapping[str, str] = {
     "meta_nash": "league.core.matchmaking.matchmakers:MetaNash",
     "even_odds": "league.core.matchmaking.matchmakers:EvenOdds",
     "fixed_opponents": "league.core.matchmaking.matchmakers:FixedOpponents",
+    "generator": "league.core.matchmaking.generator:Generator",
 }
 """Name -> "module:attribute" of a `league.core.matchmaking.roles.Matchmaker`; a built-in role is the name of its
 matchmaker."""

@@ -22,8 +22,9 @@ from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls
-from league.agents.unroll.unroll import Unrolls, concatenate
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.field_table import Record
+from league.agents.unroll.unroll import concatenate
 from league.agents.weights import Weights
 from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
@@ -67,7 +68,7 @@ class HostedArena(Protocol):
 
     def run(
         self, assignments: Sequence[Assignment], policies: Mapping[str, Policy], *, steps: int
-    ) -> Iterator[AnyUnrolls]: ...
+    ) -> Iterator[Record | DeviceUnrolls]: ...
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]: ...
 
@@ -115,7 +116,7 @@ class ActorHost:
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
-        self._pending: dict[str, list[Unrolls]] = {}
+        self._pending: dict[str, list[Record]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
         self._live: dict[str, AdoptingPolicy] = {}
         self._frozen: dict[str, Policy] = {}
@@ -159,16 +160,16 @@ class ActorHost:
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
         arena = self._arena(key)
-        for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
+        for recorded in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
-            self._send(lease.home, unrolls, learners)
+            self._send(lease.home, recorded, learners)
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
         """Send what was recorded to the player's learner, and adopt the weights that come back."""
-        assert isinstance(unrolls, Unrolls)
-        for chunk in self._chunks(player, unrolls):
+        assert not isinstance(recorded, DeviceUnrolls)
+        for chunk in self._chunks(player, recorded):
             self._adopt(player, learners.push(player, chunk))
 
     def take_failures(self) -> tuple[GameFailure, ...]:
@@ -320,10 +321,10 @@ class ActorHost:
         if weights is not None and player in self._live:
             self._live[player].adopt(weights)
 
-    def _chunks(self, player: str, unrolls: Unrolls) -> Iterator[bytes]:
-        """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
+    def _chunks(self, player: str, recorded: Record) -> Iterator[bytes]:
+        """Collect what was recorded; whole chunks of `chunk_rows` as bytes."""
         pending = self._pending.setdefault(player, [])
-        pending.append(unrolls)
+        pending.append(recorded)
         rows = self._setup.of(player).chunk_rows
         if sum(part.num_rows for part in pending) < rows:
             return
@@ -333,16 +334,16 @@ class ActorHost:
             pending[:] = [everything.rows(stop, everything.num_rows)] if stop < everything.num_rows else []
             yield self._encoded(player, everything.rows(stop - rows, stop))
 
-    def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
+    def _encoded(self, player: str, recorded: Record) -> bytes:
         """A chunk. Raises EnvError where the env showed or paid what is no number."""
         header = ChunkHeader(
             run=self._setup.run,
             player=player,
-            version_min=int(unrolls.versions.min()),
-            version_max=int(unrolls.versions.max()),
+            version_min=int(recorded.versions.min()),
+            version_max=int(recorded.versions.max()),
         )
         try:
-            return self._codec.encode(unrolls, header)
+            return self._codec.encode(recorded, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
 
