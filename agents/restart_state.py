@@ -30,12 +30,13 @@ class RestartStateError(Exception):
 
 @dataclass(frozen=True)
 class Counters:
-    """Counters of a learner. version: updates; trained_steps: decisions learnt from; the others as in `Learner`."""
+    """Counters of a learner; see `Learner`. States of before `sampled_steps` hold one counter less: 0 there."""
 
     version: int
     trained_steps: int
     skipped_updates: int = 0
     bad_in_a_row: int = 0
+    sampled_steps: int = 0
 
 
 def is_vector(name: str) -> bool:

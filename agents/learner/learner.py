@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import LossStats
-from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.algorithms.objective import LossWeights, needs_fresh
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
+from league.agents.learner.data.intake import Intake
 from league.agents.learner.errors import NonFiniteError, StageError
 from league.agents.learner.step.advantage_scale import AdvantageScale
 from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
@@ -30,14 +30,14 @@ from league.agents.restart_state import (
     weights_alone,
     with_teacher,
 )
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import AnyUnrolls
 from league.agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""
 
-MAX_COUNTED_AGE = 1023
-"""Age in versions from which decisions on a device count as equally old; they are a few updates old."""
+EVERY_VERSION = int(np.iinfo(np.int32).min)
+"""Oldest version to learn from where age does not matter."""
 
 MAX_RESTARTS_IN_A_ROW = 3
 """Lost workers in a row after which the learner gives up: a permanent cause will not go away by itself."""
@@ -48,7 +48,9 @@ class UpdateReport:
     """The results of one update; means are per learnt-from decision.
 
     Fields:
-      version: after the update; trained_steps: decisions learnt from since the start.
+      version: after the update.
+      trained_steps: decisions learnt from since the start, each once; sampled_steps: each as often as it was learnt
+        from, which is more where decisions are replayed.
       steps, stale_steps: decisions of this batch learnt from, and left out because they were too old.
       loss_policy, loss_value, entropy, kl, rho_clip_fraction: means. effective_sample_fraction: in (0, 1].
       gradient_norm: before clipping; skipped: True if the update was not finite, or a worker was lost. Earlier epochs
@@ -80,41 +82,7 @@ class UpdateReport:
     teacher_kl: float = 0.0
     waited_s: float = 0.0
     update_s: float = 0.0
-
-
-class _Intake:
-    """Passes blocks on and records the age of their decisions and the time spent waiting for them."""
-
-    def __init__(self, blocks: Iterable[AnyUnrolls], *, version: int, clock: Callable[[], float]) -> None:
-        self._blocks = iter(blocks)
-        self._version = version
-        self._clock = clock
-        self._ages: list[NDArray[np.int32]] = []
-        self._counted: list[Tensor] = []  # on a device: decisions of each age, read when the update has ended
-        self.waited_s = 0.0
-
-    def __iter__(self) -> Iterator[AnyUnrolls]:
-        while True:
-            start = self._clock()
-            block = next(self._blocks, None)
-            self.waited_s += self._clock() - start
-            if block is None:
-                return
-            if isinstance(block, DeviceUnrolls):
-                self._counted.append(block.decisions_by_age(self._version, limit=MAX_COUNTED_AGE))
-            else:
-                # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
-                ages = self._version - block.versions[block.valid]
-                self._ages.append(np.maximum(ages, 0, out=ages))
-            yield block
-
-    def ages(self) -> NDArray[np.int32]:
-        """int32 [decisions], in updates, sorted."""
-        every = np.arange(MAX_COUNTED_AGE + 1, dtype=np.int32)
-        parts = [*self._ages, *(np.repeat(every, counts.cpu().numpy()) for counts in self._counted)]
-        ages = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        ages.sort()
-        return ages
+    sampled_steps: int = 0
 
 
 class Learner:
@@ -126,6 +94,9 @@ class Learner:
       config: settings.
       teacher: float32 [P], weights of the teacher of `config.teacher_cost`; the updater has them.
       clock: seconds, for the times in the reports.
+
+    Attributes:
+      row_errors: float32 [rows] of the newest update, see `objective.Loss`; None where there are none.
     """
 
     def __init__(
@@ -142,8 +113,11 @@ class Learner:
         self._config = config
         self._teacher = teacher
         self._clock = clock
+        self._needs_fresh = needs_fresh(config)
+        self.row_errors: NDArray[np.float32] | None = None
         self.version = 0
         self.trained_steps = 0
+        self.sampled_steps = 0
         self.skipped_updates = 0
         self.restarts = 0
         self._scale = AdvantageScale()
@@ -170,6 +144,7 @@ class Learner:
         budget_fraction: float,
         threads: int = 1,
         ahead: Ahead | None = None,
+        fresh_steps: int | None = None,
     ) -> UpdateReport:
         """Learn from a batch given as blocks of equally many rows, each cut into a microbatch for each thread.
 
@@ -179,8 +154,16 @@ class Learner:
           threads: that learn from a block at the same time; their number divides its rows.
           ahead: gives the first block of the next batch, which a GPU is sent while it learns from this one. Its rows
             must not change until the next update has returned.
+          fresh_steps: decisions that count as trained with this update, for rows that are learnt from more than once;
+            None for all decisions of the batch.
         """
-        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=threads, ahead=ahead)
+        return self._update(
+            blocks,
+            budget_fraction=budget_fraction,
+            microbatches_per_block=threads,
+            ahead=ahead,
+            fresh_steps=fresh_steps,
+        )
 
     def publish(self) -> Weights:
         """The newest weights, which nobody may write to. Raises WeightsError if one is not finite."""
@@ -215,7 +198,7 @@ class Learner:
           WeightsError: the layout differs.
         """
         self._take_over(weights)
-        self.version, self.trained_steps = weights.version, trained_steps
+        self.version, self.trained_steps, self.sampled_steps = weights.version, trained_steps, trained_steps
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, their average, optimizer moments, counters, running scales."""
@@ -224,7 +207,9 @@ class Learner:
         except StageError as error:
             self._restart(error)
             state = self._updater.save()
-        counters = Counters(self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row)
+        counters = Counters(
+            self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row, self.sampled_steps
+        )
         return restart_state(state, counters, self._scale.save())
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -236,6 +221,7 @@ class Learner:
         self._load(saved)
         counters = counters_in(saved)
         self.version, self.trained_steps = counters.version, counters.trained_steps
+        self.sampled_steps = counters.sampled_steps
         self.skipped_updates, self._bad_in_a_row = counters.skipped_updates, counters.bad_in_a_row
         self._scale.load(scales_in(saved))
         self._keep_good()
@@ -251,6 +237,7 @@ class Learner:
         budget_fraction: float,
         microbatches_per_block: int,
         ahead: Ahead | None = None,
+        fresh_steps: int | None = None,
     ) -> UpdateReport:
         config, start = self._config, self._clock()
         inputs = UpdateInputs(
@@ -261,10 +248,10 @@ class Learner:
                 config.teacher_cost_at(budget_fraction),
                 self._scale.limit,
             ),
-            oldest_version=self.version - config.max_policy_lag,
+            oldest_version=self.version - config.max_policy_lag if self._needs_fresh else EVERY_VERSION,
             microbatches_per_block=microbatches_per_block,
         )
-        intake = _Intake(blocks, version=self.version, clock=self._clock)
+        intake = Intake(blocks, version=self.version, clock=self._clock)
         try:
             result = self._updater.update(intake, inputs, ahead=ahead)
             self._restarts_in_a_row = 0
@@ -272,17 +259,18 @@ class Learner:
             self._restart(error)
             result = UpdateResult(LossStats(), math.nan, 0)
         else:
-            self._count_update(result)
+            self._count_update(result, fresh_steps)
+        self.row_errors = result.row_errors
         return self._report(result, inputs, intake, seconds=self._clock() - start)
 
-    def _report(self, result: UpdateResult, inputs: UpdateInputs, intake: _Intake, *, seconds: float) -> UpdateReport:
+    def _report(self, result: UpdateResult, inputs: UpdateInputs, intake: Intake, *, seconds: float) -> UpdateReport:
         stats, ages = result.stats, intake.ages()
         steps = max(stats.steps, 1.0)
         return UpdateReport(
             version=self.version,
             trained_steps=self.trained_steps,
             steps=int(stats.steps) if math.isfinite(stats.steps) else 0,
-            stale_steps=ages.size - int(ages.searchsorted(self._config.max_policy_lag, "right")),
+            stale_steps=self._num_stale(ages),
             loss_policy=stats.policy / steps,
             loss_value=stats.value / steps,
             entropy=stats.entropy / steps,
@@ -300,17 +288,23 @@ class Learner:
             teacher_kl=stats.teacher_kl / steps,
             waited_s=intake.waited_s,
             update_s=seconds,
+            sampled_steps=self.sampled_steps,
         )
+
+    def _num_stale(self, ages: NDArray[np.int32]) -> int:
+        return ages.size - int(ages.searchsorted(self._config.max_policy_lag, "right")) if self._needs_fresh else 0
 
     def _advantage_scale(self) -> float:
         return max(self._scale.value, self._config.advantage_floor) if self._config.normalise_advantages else 1.0
 
-    def _count_update(self, result: UpdateResult) -> None:
+    def _count_update(self, result: UpdateResult, fresh_steps: int | None) -> None:
         """Count the update. If no epoch stepped, version and scale stay the same, as the weights do."""
         finite, stats = math.isfinite(result.gradient_norm), result.stats
         if result.optimizer_steps:
             self.version += 1
-            self.trained_steps += int(stats.steps) if math.isfinite(stats.steps) else 0
+            sampled = int(stats.steps) if math.isfinite(stats.steps) else 0
+            self.sampled_steps += sampled
+            self.trained_steps += sampled if fresh_steps is None else fresh_steps
         if not finite:
             self.skipped_updates += 1
             self._bad_in_a_row += 1

@@ -19,7 +19,7 @@ from league.agents.learner.algorithms.config import ActorCriticConfig
 from league.agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
 from league.agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of
 from league.agents.learner.algorithms.loss_stats import stack_stats
-from league.agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from league.agents.learner.algorithms.objective import ForwardPasses, Loss, LossWeights, Total
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.losses.action_groups import grouped_policy_gradient_loss, grouped_upgo
@@ -61,6 +61,8 @@ class OptionalTerms:
 
 class ActorCritic(ABC):
     """An `Objective` whose loss is policy + value_cost * value + entropy_cost * entropy loss + optional terms."""
+
+    needs_fresh = True
 
     def __init__(self, config: LearnerConfig, head: Head, options: ActorCriticConfig) -> None:
         _check_head(config, head, options)
@@ -113,7 +115,7 @@ class ActorCritic(ABC):
         """The magnet's policy."""
         return magnet_targets(self._head, target, batch)
 
-    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
         """As in the protocol."""
         inputs = self.inputs(output, batch)
         terms = self.terms(inputs, batch, advantage_scale=loss_weights.advantage_scale)
@@ -126,7 +128,7 @@ class ActorCritic(ABC):
             + loss_weights.entropy_cost * entropy_loss
             + optional.weighted
         )
-        return loss, _stats(inputs, terms, entropy=entropy, optional=optional, limit=loss_weights.advantage_limit)
+        return Loss(loss, _stats(inputs, terms, entropy=entropy, optional=optional, limit=loss_weights.advantage_limit))
 
     def _optional_terms(self, inputs: LossInputs, batch: Batch, loss_weights: LossWeights) -> OptionalTerms:
         """UPGO, with ratios clipped per group, and the KLs."""

@@ -6,12 +6,14 @@ Shape letters: B rows, T unroll length. Networks answer batch-major [B, T+1]; lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
+from league.agents.learner.algorithms.loss_stats import empty_stats
 from league.agents.learner.algorithms.registry import OBJECTIVES
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.data.batch import Batch
@@ -44,6 +46,41 @@ class LossWeights:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """The loss of a microbatch.
+
+    Fields:
+      total: summed over its decisions, a scalar to differentiate.
+      columns: sums of its terms, see `loss_stats.stack_stats`.
+      row_errors: float32 [B], how wrong the network was about each row, by which a replay chooses rows; None where an
+        objective has no such measure.
+    """
+
+    total: Tensor
+    columns: Tensor
+    row_errors: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The losses of a batch without their graph: columns summed over its microbatches, row_errors [rows] or None."""
+
+    columns: Tensor
+    row_errors: Tensor | None = None
+
+    @classmethod
+    def of(cls, losses: Sequence[Loss | BatchLoss], *, device: torch.device) -> BatchLoss:
+        """Add up the losses of all microbatches in the order of their rows."""
+        if not losses:
+            return cls(empty_stats(device))
+        columns = losses[0].columns
+        for loss in losses[1:]:
+            columns = columns + loss.columns
+        errors = [loss.row_errors.detach() for loss in losses if loss.row_errors is not None]
+        return cls(columns, torch.cat(errors) if errors else None)
+
+
+@dataclass(frozen=True)
 class ForwardPasses:
     """Forward-only passes over the whole batch that an objective needs before microbatches are cut.
 
@@ -60,7 +97,14 @@ class Objective(Protocol):
     """A loss; holds no state between updates.
 
     Built as `objective(config, head)`; with `options=...` where it declares options, see `league.envs.plugin_options`.
+
+    Attributes:
+      needs_fresh: decisions of too old behaviour policies are masked out, see `max_policy_lag`. False where
+        old decisions are as right as new ones, as for Q-learning: then they may be replayed. Read from the class; an
+        objective without it needs fresh ones.
     """
+
+    needs_fresh: bool
 
     @property
     def epochs(self) -> int:
@@ -86,8 +130,8 @@ class Objective(Protocol):
         """
         ...
 
-    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
-        """Summed loss (a scalar to differentiate) and the columns of its terms, see `loss_stats.stack_stats`.
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
+        """The loss of a microbatch.
 
         Args:
           output: the network on all T+1 observations of `batch`, a microbatch with its precomputed targets.
@@ -101,7 +145,15 @@ def make_objective(config: LearnerConfig, head: Head) -> Objective:
     Raises:
       ValueError: there is no such objective, or its options do not fit.
     """
-    kind = kind_of(config.algorithm, DEFAULT_ALGORITHM)
-    build = resolve(kind, OBJECTIVES, what=PLACE)
+    build = _builder(config)
     objective: Objective = build(config, head, **options_argument(build, config.algorithm, place=PLACE))
     return objective
+
+
+def needs_fresh(config: LearnerConfig) -> bool:
+    """True if the objective of `config.algorithm` masks out old decisions. Raises ValueError if there is none."""
+    return bool(getattr(_builder(config), "needs_fresh", True))
+
+
+def _builder(config: LearnerConfig) -> Any:
+    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), OBJECTIVES, what=PLACE)

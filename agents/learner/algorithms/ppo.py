@@ -15,7 +15,7 @@ from torch import Tensor
 from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
 from league.agents.learner.algorithms.config import PPOConfig
 from league.agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
-from league.agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from league.agents.learner.algorithms.objective import ForwardPasses, Loss, LossWeights, Total
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.losses.policy import normalise_advantages, ppo_loss, zero_invalid
@@ -72,7 +72,7 @@ class PPOObjective(ActorCritic):
             clipped=(inputs.groups.log_rhos.abs() > math.log1p(clip)).any(0),
         )
 
-    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
         """As in the protocol; UPGO's advantages stay raw, as the values are."""
         return super().loss(output, batch, replace(loss_weights, advantage_scale=1.0))
 

@@ -11,7 +11,7 @@ from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
 from league.agents.learner.algorithms.config import VTraceConfig
 from league.agents.learner.algorithms.loss_inputs import LossInputs, scaled_rewards, vtrace_of
 from league.agents.learner.algorithms.loss_stats import stack_stats
-from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.algorithms.objective import Loss, LossWeights
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.losses.action_groups import grouped_policy_gradient_loss
@@ -41,7 +41,7 @@ class VTraceObjective(ActorCritic):
         # A subclass may define other terms, or another distribution of the same parameters.
         self._is_plain = type(self) is VTraceObjective and type(head) is CategoricalHead and not others
 
-    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
         """As in the protocol; in one pass where there are no other terms than the policy's, the value's and entropy."""
         if not self._is_plain or loss_weights.teacher_cost:
             return super().loss(output, batch, loss_weights)
@@ -67,7 +67,7 @@ class VTraceObjective(ActorCritic):
         )
         loss, statistics = one_pass_loss(output.logits, output.values, steps, weights)
         zero = 0.0 * statistics["steps"]
-        return loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero)
+        return Loss(loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero))
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the base."""

@@ -15,8 +15,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.objective import LossWeights, Objective, make_objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective, make_objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.data.streams import mark, wait_for
@@ -64,23 +63,23 @@ class DataParallelBackend:
         self._copies: list[_Copy] = []
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
 
-    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol.
 
         Raises:
           StageHungError: a thread took longer than `pipeline.stage_timeout_s`. It may still add to gradients that
             nobody reads.
         """
-        stacked, used = empty_stats(self._placement.device), 0
+        losses: list[BatchLoss] = []
+        used = 0
         for copied in self._copies:
             copied.clear()
         for group in self._groups(microbatches):
-            for part in self._each(group, lambda backend, batch: backend.accumulate([batch], loss_weights)):
-                stacked = stacked + part
+            losses += self._each(group, lambda backend, batch: backend.accumulate([batch], loss_weights))
             used = max(used, len(group) - 1)
         for copied in self._copies[:used]:
             copied.hand_over()
-        return stacked
+        return BatchLoss.of(losses, device=self._placement.device)
 
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
         """As in the protocol; errors as of `accumulate`."""
@@ -145,8 +144,7 @@ class DataParallelBackend:
 
     def _taken(self, result: Result, ended: torch.cuda.Event | None) -> Result:
         """A result of another thread, for which this one's stream waits."""
-        read = [result] if isinstance(result, Tensor) else _tensors_of(result)
-        wait_for(ended, self._placement.device, read=read)
+        wait_for(ended, self._placement.device, read=_tensors_of(result))
         return result
 
     def _drop(self, *, wait: bool) -> None:
@@ -164,5 +162,7 @@ def _gradients(network: Network) -> list[Tensor]:
 
 
 def _tensors_of(output: object) -> list[Tensor]:
-    """The tensors of a network's output; none of anything else."""
+    """The tensors of a network's output or of a loss; none of anything else."""
+    if isinstance(output, BatchLoss):
+        return [output.columns] if output.row_errors is None else [output.columns, output.row_errors]
     return [output.logits, output.values, output.core] if isinstance(output, NetworkOutput) else []

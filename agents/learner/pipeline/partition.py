@@ -223,7 +223,7 @@ def _forward(
         with placement.autocast():
             result = stage.run(features, batch)
         if isinstance(result, NetworkOutput):
-            result, _ = objective.loss(result, batch, LossWeights(entropy_cost=0.1, advantage_scale=1.0))
+            result = objective.loss(result, batch, LossWeights(entropy_cost=0.1, advantage_scale=1.0)).total
     _settle(placement)
     return sum(kept.values()), result, clock() - start
 

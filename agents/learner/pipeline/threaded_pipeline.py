@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.data.streams import mark, wait_for
@@ -45,15 +44,15 @@ class _Run:
 
     Fields:
       forward, backward: [S] queues of inputs of each stage.
-      stacked: [1] sum of the loss columns so far.
+      losses: of the microbatches, in the order of their rows.
       beats: [S] tasks done; errors: raised by stages; ended: stages that have finished.
     """
 
     loss_weights: LossWeights
-    stacked: Tensor
     forward: list[queue.SimpleQueue[_Parcel | None]]
     backward: list[queue.SimpleQueue[_Parcel | None]]
     beats: list[int]
+    losses: list[BatchLoss] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
     ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     stopped: bool = False
@@ -83,7 +82,7 @@ class ThreadedPipelineBackend:
         self._jobs: list[queue.SimpleQueue[_Run | None]] = []
         self._threads: list[threading.Thread] = []
 
-    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol.
 
         Raises:
@@ -96,7 +95,6 @@ class ThreadedPipelineBackend:
             self._start()
         run = _Run(
             loss_weights=loss_weights,
-            stacked=empty_stats(self._placement.device),
             forward=[queue.SimpleQueue() for _ in self._stages],
             backward=[queue.SimpleQueue() for _ in self._stages],
             beats=[0] * len(self._stages),
@@ -116,7 +114,7 @@ class ThreadedPipelineBackend:
             raise
         for event in run.finished.values():
             torch.cuda.current_stream(self._placement.device).wait_event(event)
-        return run.stacked
+        return BatchLoss.of(run.losses, device=self._placement.device)
 
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
         """As in the protocol; runs the stages one by one in the calling thread."""
@@ -220,9 +218,9 @@ class ThreadedPipelineBackend:
         with self._placement.autocast():
             result = stage.run(features, parcel.batch)
         if isinstance(result, NetworkOutput):
-            loss, stacked = self._objective.loss(result, parcel.batch, run.loss_weights)
-            run.stacked += stacked
-            return features, loss
+            loss = self._objective.loss(result, parcel.batch, run.loss_weights)
+            run.losses.append(BatchLoss(loss.columns, loss.row_errors))
+            return features, loss.total
         run.forward[stage.index + 1].put(_Parcel(result.detach(), parcel.batch, mark(self._placement.device)))
         return features, result
 

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed import pipelining
 
-from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
@@ -54,7 +53,7 @@ class _Desk:
 
     microbatches: Sequence[Batch]
     loss_weights: LossWeights | None
-    stacked: Tensor
+    losses: list[BatchLoss]
     outputs: list[NetworkOutput]
 
 
@@ -102,7 +101,7 @@ class TorchPipelineBackend:
         self._objective = objective
         self._config = config
         self._placement = placement
-        self._desk = _Desk([], None, empty_stats(placement.device), [])
+        self._desk = _Desk([], None, [], [])
         split = config.pipeline.schedule == "interleaved_zero_bubble"
         self._wires = [_Wire(stage, placement, self._desk, copy_output=split) for stage in self._own]
         self._schedules: dict[tuple[int, int, bool], Any] = {}
@@ -112,7 +111,7 @@ class TorchPipelineBackend:
         """True if this worker returns losses and outputs."""
         return self._own[-1].is_last
 
-    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol; zeros in a worker that does not hold the last stage.
 
         Raises:
@@ -123,7 +122,7 @@ class TorchPipelineBackend:
         losses: list[Tensor] = []
         given: dict[str, Any] = {"target": self._numbers(), "losses": losses} if self.holds_last else {}
         self._run(self._schedule(parts[0], train=True), given)
-        return self._desk.stacked
+        return BatchLoss.of(self._desk.losses, device=self._placement.device)
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
@@ -147,7 +146,7 @@ class TorchPipelineBackend:
     def _set(self, parts: list[Batch], loss_weights: LossWeights | None) -> None:
         self._desk.microbatches = parts
         self._desk.loss_weights = loss_weights
-        self._desk.stacked = empty_stats(self._placement.device)
+        self._desk.losses = []
         self._desk.outputs = []
 
     def _numbers(self) -> Tensor:
@@ -210,6 +209,6 @@ class TorchPipelineBackend:
         assert self._desk.loss_weights is not None, "a loss is computed in training only"
         batch = self._desk.microbatches[int(target[0])]
         logits, values = output
-        loss, stacked = self._objective.loss(NetworkOutput(logits, values, batch.core), batch, self._desk.loss_weights)
-        self._desk.stacked += stacked
-        return loss
+        loss = self._objective.loss(NetworkOutput(logits, values, batch.core), batch, self._desk.loss_weights)
+        self._desk.losses.append(BatchLoss(loss.columns, loss.row_errors))
+        return loss.total

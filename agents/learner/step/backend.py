@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
@@ -32,9 +30,8 @@ class StepBackend(Protocol):
     Built as `backend(network, objective, config, placement)`; with `options=...` where it declares options.
     """
 
-    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
-        """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see
-        `stats`).
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
+        """Add the gradient of the summed loss to the network's gradients; returns the loss of the batch.
 
         It takes a microbatch from the iterable when it needs it, so that work starts before the last one has arrived.
         """
@@ -109,15 +106,15 @@ class SingleBackend:
         self._objective = objective
         self._placement = placement
 
-    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol."""
-        stacked: Tensor | None = None
+        losses = []
         for microbatch in microbatches:
             output = self._forward(microbatch)
-            loss, parts = self._objective.loss(output, microbatch, loss_weights)
-            torch.autograd.backward(loss)
-            stacked = parts if stacked is None else stacked + parts
-        return empty_stats(self._placement.device) if stacked is None else stacked
+            loss = self._objective.loss(output, microbatch, loss_weights)
+            torch.autograd.backward(loss.total)
+            losses.append(BatchLoss(loss.columns, loss.row_errors))  # without the graph, which may be large
+        return BatchLoss.of(losses, device=self._placement.device)
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:

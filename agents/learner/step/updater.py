@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from league.agents.learner.algorithms.kl_terms import teacher_targets
 from league.agents.learner.algorithms.loss_stats import LossStats, sums_of
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead, Batch, Stager, join
 from league.agents.learner.errors import StageHungError
@@ -56,11 +56,13 @@ class UpdateResult:
       stats: over the whole batch, in the last epoch.
       gradient_norm: before clipping, in the last epoch; not finite if that epoch was skipped.
       optimizer_steps: epochs that changed the weights; 0 if there was no decision to learn from.
+      row_errors: float32 [rows], see `objective.Loss`, of the last epoch; None where the objective has none.
     """
 
     stats: LossStats
     gradient_norm: float
     optimizer_steps: int
+    row_errors: NDArray[np.float32] | None = None
 
 
 class Updater(Protocol):
@@ -133,13 +135,13 @@ class LocalUpdater:
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(list(microbatches), inputs)
-        stats, norm, optimizer_steps = LossStats(), 0.0, 0
+        stats, norm, optimizer_steps, errors = LossStats(), 0.0, 0, None
         for epoch in range(self._objective.epochs):
-            stats, norm = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+            stats, norm, errors = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
             if not math.isfinite(norm):
                 break
             optimizer_steps += stats.steps > 0
-        return UpdateResult(stats, norm, optimizer_steps)
+        return UpdateResult(stats, norm, optimizer_steps, None if errors is None else errors.float().cpu().numpy())
 
     @with_own_defaults
     def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
@@ -147,7 +149,7 @@ class LocalUpdater:
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(microbatches, inputs)
-        return sums_of(self._accumulate(microbatches, inputs))
+        return sums_of(self._accumulate(microbatches, inputs).columns)
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], a copy of the result of `gradients`."""
@@ -173,19 +175,21 @@ class LocalUpdater:
 
     def _step(
         self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None
-    ) -> tuple[LossStats, float]:
-        """Run one epoch; returns sums over the batch and the gradient's norm before clipping."""
-        stacked = self._accumulate(microbatches, inputs)
+    ) -> tuple[LossStats, float, Tensor | None]:
+        """Run one epoch; returns sums over the batch, the gradient's norm before clipping, and the errors of rows."""
+        loss = self._accumulate(microbatches, inputs)
         squares = total_over(self._optimizer.squared_norm(), self._placement.pipe_group)
         if ahead is not None:
             self._stager.copy_ahead(ahead)
-        *columns, squared_norm = torch.cat([stacked, squares]).tolist()  # the only wait for the device in an update
+        *columns, squared_norm = torch.cat(
+            [loss.columns, squares]
+        ).tolist()  # the only wait for the device in an update
         stats = LossStats(*columns)
         norm = self._optimizer.step(count=stats.steps, squared_norm=squared_norm, learning_rate=inputs.learning_rate)
         if math.isfinite(norm):
             self._normalise_values(stats)
             self._mode.after_step(self._optimizer.values)
-        return stats, norm
+        return stats, norm, loss.row_errors
 
     def _normalise_values(self, stats: LossStats) -> None:
         """Update the value normalisation after the step, from sums equal in every worker, so that replicas stay equal.
@@ -201,19 +205,20 @@ class LocalUpdater:
                 layer, row = block.value_row()
                 block.value_activation.update(layer, row, mean=mean, second_moment=second_moment, rate=rate)
 
-    def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
-        """Accumulate gradients; returns the loss columns summed over all workers."""
+    def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> BatchLoss:
+        """Accumulate gradients; returns the loss, its columns summed over all workers, its rows those of this one."""
         self._optimizer.gradients.zero_()
         try:
-            stacked = self._backend.accumulate(microbatches, inputs.loss_weights)
+            loss = self._backend.accumulate(microbatches, inputs.loss_weights)
         except StageHungError:
             self._optimizer.replace_parameters()
             raise
         self._mode.before_step(self._optimizer.gradients)
-        return self._mode.total(total_over(stacked, self._placement.pipe_group))
+        return replace(loss, columns=self._mode.total(total_over(loss.columns, self._placement.pipe_group)))
 
     def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
-        batches = (self._stager.batch(block, oldest_version=inputs.oldest_version) for block in blocks)
+        oldest = inputs.oldest_version
+        batches = (self._stager.batch(block, oldest_version=oldest) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 
     def _wants_precomputed(self, inputs: UpdateInputs) -> bool:

@@ -87,7 +87,8 @@ class UpdaterGroup:
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
-        return answers[0].result
+        errors = [answer.result.row_errors for answer in answers if answer.result.row_errors is not None]
+        return dataclasses.replace(answers[0].result, row_errors=np.concatenate(errors) if errors else None)
 
     def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""

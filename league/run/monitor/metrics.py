@@ -130,6 +130,7 @@ def _episode_metrics(player: PlayerState) -> dict[str, float]:
 def _update_metrics(player: str, progress: LearnerProgress, update: UpdateReport) -> dict[str, float]:
     """The learner's last update."""
     pairs = (
+        (names.SAMPLED_STEPS, float(update.sampled_steps)),
         (names.LOSS_POLICY, update.loss_policy),
         (names.LOSS_VALUE, update.loss_value),
         (names.ENTROPY, update.entropy),

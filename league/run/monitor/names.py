@@ -84,6 +84,9 @@ TRAINED_STEPS = Metric(
     "learner/{player}/trained_steps", "decisions", "recorded decisions that it has learnt from, lost ones included"
 )
 LOST_STEPS = Metric("learner/{player}/lost_steps", "decisions", "those of them that falls back to a restart state lost")
+SAMPLED_STEPS = Metric(
+    "learner/{player}/sampled_steps", "decisions", "learnt from since the start, a replayed one as often as it was"
+)
 LOSS_POLICY = Metric("learner/{player}/loss_policy", "", "policy gradient loss per valid step")
 LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value error per valid step")
 ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")

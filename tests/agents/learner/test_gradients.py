@@ -53,8 +53,8 @@ def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes
         }
         parts = batch.with_precomputed(precomputed).microbatches(microbatches)
     network.zero_grad(set_to_none=True)
-    columns = backend.accumulate(parts, COEFFICIENTS)
-    return gradients_of(network), sums_of(columns)
+    loss = backend.accumulate(parts, COEFFICIENTS)
+    return gradients_of(network), sums_of(loss.columns)
 
 
 @pytest.mark.parametrize(("spec", "config"), GAMES_AND_NETWORKS)
@@ -169,11 +169,11 @@ def test_advantage_scale_divides_the_policy_term_alone() -> None:
     losses = {}
     for scale in (1.0, 4.0):
         loss_weights = dataclasses.replace(COEFFICIENTS, advantage_scale=scale)
-        loss, columns = objective.loss(output, batch, loss_weights)
-        stats = sums_of(columns)
+        loss = objective.loss(output, batch, loss_weights)
+        stats = sums_of(loss.columns)
         losses[scale] = stats
         expected = stats.policy + VTraceConfig().value_cost * stats.value - loss_weights.entropy_cost * stats.entropy
-        assert loss.item() == pytest.approx(expected, rel=1e-5)
+        assert loss.total.item() == pytest.approx(expected, rel=1e-5)
     assert losses[4.0].policy == pytest.approx(losses[1.0].policy / 4.0, rel=1e-5)
     assert losses[4.0].value == losses[1.0].value
     assert losses[4.0].squared_advantage == losses[1.0].squared_advantage

@@ -51,9 +51,9 @@ def test_one_pass_has_the_gradient_and_the_statistics_of_the_single_terms(
     objective, found = objective_of(network, options), []
     for loss_of in (objective.loss, lambda *given: ActorCritic.loss(objective, *given)):
         output = answers(network, batch)
-        loss, columns = loss_of(output, batch, WEIGHTS)
-        (3.0 * loss).backward()
-        found.append((loss.detach(), output.logits.grad, output.values.grad, columns))
+        loss = loss_of(output, batch, WEIGHTS)
+        (3.0 * loss.total).backward()
+        found.append((loss.total.detach(), output.logits.grad, output.values.grad, loss.columns))
     assert bool((found[1][1] != 0).any()) and bool((found[1][2] != 0).any())
     for name, mine, theirs in zip(("loss", "logits", "values", "columns"), *found, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=2e-5, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}")

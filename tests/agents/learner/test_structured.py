@@ -136,9 +136,9 @@ def test_magnet_of_an_unknown_head_is_refused_in_one_sentence() -> None:
 def grouped_loss(batch, network, **changes: object):  # type: ignore[no-untyped-def]
     objective = make_objective(small_config(**changes), network.head)
     network.zero_grad(set_to_none=True)
-    loss, columns = objective.loss(answers(network, batch), batch, COEFFICIENTS)
-    loss.backward()
-    return sums_of(columns), gradients_of(network)
+    loss = objective.loss(answers(network, batch), batch, COEFFICIENTS)
+    loss.total.backward()
+    return sums_of(loss.columns), gradients_of(network)
 
 
 def test_one_group_of_all_sub_actions_is_the_ratio_of_the_whole_action() -> None:

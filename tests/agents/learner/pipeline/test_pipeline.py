@@ -164,13 +164,13 @@ def test_thread_pipeline_gradient_equals_the_whole_batch_in_float64(monkeypatch,
     batch = in_float64(batch_of(spec, network, rows=12, steps=5))
     placement = Placement(dtype=torch.float64, device=CPU)
     single = SingleBackend(network, make_objective(small_config(), network.head), small_config(), placement)
-    expected_stats = sums_of(single.accumulate([batch], COEFFICIENTS))
+    expected_stats = sums_of(single.accumulate([batch], COEFFICIENTS).columns)
     expected = gradients_of(network)
     stages = len(network.blocks)
     pipe = pipe_of(network, stages=stages, microbatches=6, schedule=schedule, placement=placement)
     for _ in range(2):
         network.zero_grad(set_to_none=True)
-        stats = sums_of(pipe.accumulate(batch.microbatches(6), COEFFICIENTS))
+        stats = sums_of(pipe.accumulate(batch.microbatches(6), COEFFICIENTS).columns)
         assert largest_difference(gradients_of(network), expected) < 1e-12
         np.testing.assert_allclose(dataclasses.astuple(stats), dataclasses.astuple(expected_stats), rtol=1e-10)
     pipe.close()

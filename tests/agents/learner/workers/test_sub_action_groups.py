@@ -74,7 +74,7 @@ def case() -> Case:
 
 def test_upgo_clips_each_group_by_itself(case: Case) -> None:
     costs = {"upgo_cost": 1.0, "value_cost": 0.0, "action_groups": GROUPS}
-    loss, columns = make_objective(small_config(**costs), case.network.head).loss(case.output, case.batch, COEFFICIENTS)
+    loss = make_objective(small_config(**costs), case.network.head).loss(case.output, case.batch, COEFFICIENTS)
     batch, values = case.batch, case.output.values.detach().t()
     gains = upgo(
         torch.zeros(STEPS, 12),
@@ -90,8 +90,8 @@ def test_upgo_clips_each_group_by_itself(case: Case) -> None:
             now = case.of_group(case.now, row, step, group)
             ratio = min(1.0, math.exp(now - case.of_group(case.behaviour, row, step, group)))
             expected -= ratio * float(gains[step, row]) / COEFFICIENTS.advantage_scale * now
-    assert sums_of(columns).auxiliary == pytest.approx(expected, rel=1e-4)
-    assert torch.isfinite(loss)
+    assert sums_of(loss.columns).auxiliary == pytest.approx(expected, rel=1e-4)
+    assert torch.isfinite(loss.total)
 
 
 def test_ppo_clips_each_group_by_itself(case: Case) -> None:
@@ -100,7 +100,7 @@ def test_ppo_clips_each_group_by_itself(case: Case) -> None:
         {"advantages": advantages, "targets": advantages, "old_values": torch.zeros(12, STEPS)}
     )
     objective = make_objective(small_config(algorithm="ppo", action_groups=GROUPS), case.network.head)
-    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
+    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS).columns)
     terms = [
         ppo_term(
             case.of_group(case.now, row, step, group),
@@ -127,7 +127,7 @@ def test_appo_clips_each_group_by_itself_around_the_target_network(monkeypatch: 
     objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.target))
     fixed = case.batch.with_precomputed(of_slow.target_precomputed(case.batch, target=case.answers(case.target)))
     assert fixed.precomputed[TARGET_LOG_PROBS].shape == (12, STEPS, len(GROUPS))
-    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
+    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS).columns)
     terms = [
         appo_term(
             case.of_group(case.now, row, step, group),

@@ -1,0 +1,56 @@
+"""Every system of the lineage is a configuration that runs to its end, and goes on from where it was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from league.config.loading import load_config
+from league.core.state.state import LeagueState
+from league.run import launch
+from league.run.budget import Limits
+from league.see.reports.verify import verify_run
+from tests.league.tiny_runs import go_on, state_of
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted((ROOT / "configs" / "lineage").glob("*.yaml"))
+STEPS = 400
+SMALL: dict[str, dict[str, object]] = {
+    "network": {"hidden": [16]},
+    "learner": {"batch_rows": 8, "unroll_length": 4, "precision": "float32"},
+    "actors": {"num_envs": 8},
+    "league": {"lease_steps": 16},
+    "runtime": {"checkpoint_updates": 4},
+    "wandb": {"mode": "disabled"},
+    "control": {"door": False},
+}
+"""Settings that only make a run small; everything else is the file's."""
+
+
+def small(path: Path) -> dict[str, object]:
+    """The configuration of a file with a tiny network, tiny batches and nothing judged at the end."""
+    plain = yaml.safe_load(path.read_text())
+    for section, values in SMALL.items():
+        plain[section] = {**plain.get(section, {}), **values}
+    return {**plain, "evaluation": {"bots": []}, "budget": {"env_steps": 100 * STEPS}}
+
+
+def trained_steps(state: LeagueState) -> int:
+    return sum(player.trained_steps for player in state.players.values())
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_a_system_runs_to_its_end_and_goes_on(path: Path, tmp_path: Path) -> None:
+    load_config(path)
+    source, run = tmp_path / "config.yaml", tmp_path / "run"
+    source.write_text(yaml.safe_dump(small(path)))
+    launch.start(load_config(source), {}, source=source, run_dir=run, limits=Limits(env_steps=STEPS))
+    first = state_of(run)
+    assert first.totals.env_steps >= STEPS and trained_steps(first) > 0
+    more = 2 * first.totals.env_steps
+    go_on(run, env_steps=more)
+    last = state_of(run)
+    assert last.totals.env_steps >= more and trained_steps(last) > trained_steps(first)
+    assert verify_run(run).problems == ()
