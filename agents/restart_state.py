@@ -20,6 +20,8 @@ VECTORS = (WEIGHTS, TARGET, TEACHER, EMA)
 not change, and the caller of `load` has it."""
 OPTIMIZER_VECTOR, OPTIMIZER_NUMBER = "optimizer_vector.", "optimizer_number."
 """Before the names of the optimizer's own entries: those with one number per parameter, and single numbers."""
+MODE_VECTOR, MODE_NUMBER = "mode_vector.", "mode_number."
+"""The same for the update mode's."""
 
 _COUNTERS, _SCALES = "counters", "scales"
 
@@ -41,7 +43,12 @@ class Counters:
 
 def is_vector(name: str) -> bool:
     """True if the entry of that name has one number per parameter, or is empty."""
-    return name in VECTORS or name.startswith(OPTIMIZER_VECTOR)
+    return name in VECTORS or name.startswith((OPTIMIZER_VECTOR, MODE_VECTOR))
+
+
+def is_averaged(name: str) -> bool:
+    """True if the entry is the mean over replicas where their weights differ; the others are those of one of them."""
+    return name == WEIGHTS or name.startswith(MODE_VECTOR)
 
 
 def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generic]) -> Arrays:

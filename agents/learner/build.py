@@ -10,16 +10,16 @@ import numpy as np
 import torch
 
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import UPDATE_MODES
-from league.agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
+from league.agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
 from league.agents.learner.data.batch import batch_from
 from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline.partition import plan_pipeline
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.step.updater import LocalUpdater, Updater
 from league.agents.learner.workers.distributed_updater import UpdaterGroup
 from league.agents.learner.workers.worker import NetworkPlan, WorkerSetup
@@ -32,7 +32,6 @@ from league.agents.torch_runtime import keep_float32, with_own_defaults
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
-from league.envs.component_choice import kind_of
 from league.envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
@@ -99,7 +98,7 @@ def build_updater(
     """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
     With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
-    autograd's, unless the update mode is the user's own. The cut into stages is timed on the stages' device.
+    autograd's. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output), *group_problems(plan.spec, config)]
     if config.has_teacher and teacher is None:
@@ -128,8 +127,7 @@ def build_updater(
         updater = local_updater(plan.build(), config, here)
     try:
         _load_teacher(updater, teacher)
-        if kind_of(config.pipeline.update_mode, DEFAULT_UPDATE_MODE) in UPDATE_MODES:  # another may change gradients
-            _require_equal_gradients(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
+        _require_equal_gradients(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise
@@ -271,7 +269,7 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
         objective=objective,
         optimizer=optimizer,
         heads=network.blocks[-1].module,
-        mode=make_update_mode(config.pipeline.update_mode, None),
+        mode=make_update_mode(config.pipeline.update_mode, ProcessReplicas(None)),
         placement=placement,
         config=config,
     )

@@ -19,6 +19,10 @@ class StageDiedError(StageError):
     """A worker's process ended, or it reported an error and ended."""
 
 
+class PeersLostError(StageDiedError):
+    """Another worker of the group is gone; raised in a worker that waits for it, whose own weights are whole."""
+
+
 class StageHungError(StageError):
     """A worker did not answer within the stated deadline."""
 

@@ -59,6 +59,8 @@ class UpdateReport:
       learning_rate, entropy_cost: in force.
       loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 if it has no weight.
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
+      skipped_replicas: that left this update out because their own gradient was not finite.
+      sent_bytes: weights and gradients between replicas, by all of them.
     """
 
     version: int
@@ -82,6 +84,8 @@ class UpdateReport:
     teacher_kl: float = 0.0
     waited_s: float = 0.0
     update_s: float = 0.0
+    skipped_replicas: int = 0
+    sent_bytes: int = 0
     sampled_steps: int = 0
 
 
@@ -288,6 +292,8 @@ class Learner:
             teacher_kl=stats.teacher_kl / steps,
             waited_s=intake.waited_s,
             update_s=seconds,
+            skipped_replicas=result.skipped_replicas,
+            sent_bytes=result.bytes_sent,
             sampled_steps=self.sampled_steps,
         )
 

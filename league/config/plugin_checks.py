@@ -11,8 +11,9 @@ from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
 from league.agents.learner.config import PipelineConfig
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.trial import try_network, try_objective
 from league.agents.nets.network import Network, build_network
 from league.config.run_config import RunConfig
@@ -77,7 +78,9 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
-    yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
+    yield from _tried(
+        "learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, ProcessReplicas(None))
+    )
 
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:

@@ -25,5 +25,5 @@ BACKENDS: Mapping[str, str] = {
 }
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
-UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.step.replica_sync:AllReduce"}
-"""Name of `learner.pipeline.update_mode` -> "module:attribute" of a `replica_sync.UpdateMode` class."""
+UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce"}
+"""Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""

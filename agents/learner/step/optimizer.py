@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 
 from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.replicas.replica_group import total_over
 from league.agents.learner.step.optimizers import load_state, make_optimizer
 from league.agents.restart_state import (
     EMA,
@@ -39,9 +41,12 @@ class FlatOptimizer:
       module: trained by the backend; its parameters become views of one flat tensor.
       config: settings.
       keep_target: if True, keep a target network: a slowly moving average of the weights, for a target or a magnet.
+      pipe_group: the workers that hold the other stages of this replica; None if there are none.
     """
 
-    def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_target: bool) -> None:
+    def __init__(
+        self, module: nn.Module, config: LearnerConfig, *, keep_target: bool, pipe_group: ProcessGroup | None = None
+    ) -> None:
         self._config = config
         self._kind = kind_of(config.optimizer, DEFAULT_OPTIMIZER).rpartition("/")[2]  # a file may move with its run
         self._parameters = FlatParameters(module)
@@ -51,6 +56,7 @@ class FlatOptimizer:
         self._target = values.clone() if keep_target else None
         self._ema = values.clone() if config.ema_share else None
         self._teacher: Tensor | None = None
+        self._pipe_group = pipe_group
         self._steps = 0
 
     @property
@@ -65,7 +71,7 @@ class FlatOptimizer:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps since the weights were new."""
+        """Steps since the weights were new, of all replicas together."""
         return self._steps
 
     @property
@@ -79,14 +85,14 @@ class FlatOptimizer:
         self.values.grad = self._parameters.gradients
 
     def squared_norm(self) -> Tensor:
-        """float32 [1], of the summed gradient here: not read yet, so that it reaches the host with the statistics."""
-        return torch.dot(self.gradients, self.gradients)[None]
+        """float32 [1], of the summed gradient of all stages: not read yet, so that it comes with the statistics."""
+        return total_over(torch.dot(self.gradients, self.gradients)[None], self._pipe_group)
 
     def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         """Divide the summed gradient, clip its norm and step; no step if it is not finite or `count` is 0.
 
         Args:
-          count: learnt-from decisions over all microbatches and replicas.
+          count: learnt-from decisions that the gradient is the sum over.
           squared_norm: of the summed gradient, over all workers that hold parameters.
           learning_rate: step size.
         Returns:
@@ -100,12 +106,18 @@ class FlatOptimizer:
         self.gradients.div_(count * max(norm / self._config.max_grad_norm, 1.0))
         self._optimizer.param_groups[0]["lr"] = learning_rate
         self._optimizer.step()
+        return norm
+
+    def follow(self, consensus: Tensor) -> None:
+        """Count a step of the group, and move target network and average towards the weights that it agreed on.
+
+        A replica that left its own step out counts too: rates that depend on the count are then the same in all.
+        """
         self._steps += 1
         if self._target is not None and self._steps % self._config.target_every == 0:
-            self._target.lerp_(self.values, self._config.target_rate)
+            self._target.lerp_(consensus, self._config.target_rate)
         if self._ema is not None:
-            self._ema.lerp_(self.values, ema_rate(self._steps, share=self._config.ema_share))
-        return norm
+            self._ema.lerp_(consensus, ema_rate(self._steps, share=self._config.ema_share))
 
     def target_weights(self) -> contextlib.AbstractContextManager[None]:
         """Context in which the network computes with the target network's weights; for forward passes only."""

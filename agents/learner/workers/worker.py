@@ -23,14 +23,15 @@ from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.pipeline.stages import cut_network
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
 from league.agents.nets.blocks import Block
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network
-from league.agents.restart_state import Arrays
+from league.agents.restart_state import Arrays, is_averaged
 from league.agents.torch_runtime import keep_float32, prepare_process
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Layout
@@ -127,12 +128,13 @@ class Description:
 
     Fields:
       layout: of its parameters. needs_obs: True if any of its blocks reads observations.
-      device_type: "cpu" or "cuda".
+      device_type: "cpu" or "cuda". replicas_differ: as of its update mode.
     """
 
     layout: Layout
     needs_obs: bool
     device_type: str
+    replicas_differ: bool
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,13 @@ class GiveWeights:
 
 @dataclass(frozen=True)
 class Save:
-    """Request for the arrays of this worker's optimizer."""
+    """Request for the arrays of this worker's optimizer and update mode.
+
+    Fields:
+      averaged_only: True for those alone that are averaged over replicas.
+    """
+
+    averaged_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,16 +194,20 @@ class GroupWorker:
         blocks = _own_blocks(network, config, placement)
         own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
         objective = make_objective(config, network.head)
-        optimizer = FlatOptimizer(own, config, keep_target=objective.passes.target)
+        optimizer = FlatOptimizer(own, config, keep_target=objective.passes.target, pipe_group=pipe_group)
+        mode = make_update_mode(config.pipeline.update_mode, ProcessReplicas(replica_group))
         self._description = Description(
-            optimizer.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
+            optimizer.layout,
+            any("obs" in block.side_inputs for block in blocks),
+            device_type=device.type,
+            replicas_differ=mode.replicas_differ,
         )
         self._updater = LocalUpdater(
             backend=make_backend(network, objective, config, placement),
             objective=objective,
             optimizer=optimizer,
             heads=network.blocks[-1].module,
-            mode=make_update_mode(config.pipeline.update_mode, replica_group),
+            mode=mode,
             placement=placement,
             config=config,
         )
@@ -213,8 +225,9 @@ class GroupWorker:
                 return self._description
             case GiveWeights():
                 return self._updater.weights()
-            case Save():
-                return self._updater.save()
+            case Save(averaged_only):
+                saved = self._updater.save()
+                return {name: saved[name] for name in filter(is_averaged, saved)} if averaged_only else saved
             case Load(saved):
                 self._updater.load(saved)
                 return None
