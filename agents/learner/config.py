@@ -21,6 +21,7 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 
 DEFAULT_ALGORITHM = "vtrace"
 DEFAULT_OPTIMIZER = "adam"
+DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
 DEFAULT_UPDATE_MODE = "all_reduce"
 
@@ -172,6 +173,8 @@ class LearnerConfig:
         its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
+      row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
+        `kind` and its options, see `data.row_source`.
       learning_rate: the optimizer's step size at the start; it falls linearly over the budget.
       learning_rate_end: the step size at the end of the budget.
       entropy_cost: weight of the entropy per unit of advantage at the start; it falls linearly over the budget. Far
@@ -213,6 +216,7 @@ class LearnerConfig:
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM
     optimizer: Component = DEFAULT_OPTIMIZER
+    row_source: Component = DEFAULT_ROW_SOURCE
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
     entropy_cost: float = 0.4

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE, LearnerConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options
@@ -31,6 +32,7 @@ class Alternatives:
 CHOICES = {
     ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
     ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
+    ("learner", "row_source"): Alternatives(DEFAULT_ROW_SOURCE, ROW_SOURCE_OPTIONS),
 }
 """Path in the configuration -> the components to choose from."""
 

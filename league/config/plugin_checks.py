@@ -10,11 +10,12 @@ import numpy as np
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.trial import try_network, try_objective
+from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
@@ -77,6 +78,7 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
+    yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried(
         "learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, ProcessReplicas(None))
@@ -94,6 +96,15 @@ def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
 def _try_backend(pipeline: PipelineConfig) -> None:
     build = resolve(pipeline.backend_name, BACKENDS, what="backend")
     options_argument(build, pipeline.backend, place="learner.pipeline.backend")
+
+
+def _try_row_source(learner: LearnerConfig, spec: EnvSpec) -> None:
+    """One of the user's own takes a chunk in; the registered ones would only take memory."""
+    kind = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    build = resolve(kind, ROW_SOURCES, what="learner.row_source")
+    options_argument(build, learner.row_source, place="learner.row_source")
+    if is_own(kind):
+        try_row_source(spec, learner)
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:

@@ -24,6 +24,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("network", "head"): "head",
     ("learner", "algorithm"): "algorithm",
     ("learner", "optimizer"): "optimizer",
+    ("learner", "row_source"): "row_source",
     ("learner", "pipeline", "backend"): "backend",
     ("learner", "pipeline", "update_mode"): "update_mode",
     ("league", "preset"): "preset",

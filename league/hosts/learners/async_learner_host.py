@@ -1,7 +1,7 @@
 """The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
-All learners live on one thread, which alternates between directives and updates. A chunk goes through the feeder of its
-player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
+All learners live on one thread, which alternates between directives and updates. A chunk goes to the row source of its
+player, which holds back whoever pushes. What others may read (the newest
 weights and counts) is one immutable record per player, replaced after each update.
 """
 
@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from league.agents.learner.data.feeder import GPU_DECODERS, Feeder
+from league.agents.learner.data.feeder import GPU_DECODERS
+from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
@@ -35,6 +36,7 @@ from league.hosts.learners.learner_host import (
     check_versions,
     newest_of,
     player_learner,
+    player_source,
     progress_of,
 )
 from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
@@ -69,7 +71,7 @@ class _Held:
     """
 
     learner: Learner
-    feeder: Feeder[OpenChunk]
+    source: RowSource[OpenChunk]
     newest: Newest
     first_version: int = 0
     whole: bool = False
@@ -143,13 +145,13 @@ class AsyncLearnerHost:
         check_address(header, run=self._setup.run, player=player)
         while True:
             held = self._get(player)
-            if not 1 <= num_rows <= held.feeder.capacity:
-                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            if not 1 <= num_rows <= held.source.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.source.capacity}")
             held.asked = True
             if header.version_max < held.first_version:
                 return held.newest.weights
             try:
-                held.feeder.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+                held.source.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
             except FeederClosedError:
                 if self._get(player) is held:
                     raise
@@ -254,7 +256,7 @@ class AsyncLearnerHost:
 
     def _ready(self) -> str | None:
         """The next player with a whole batch, else the next whose first rows have arrived."""
-        ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
+        ready = {player: self._held[player].source.rows_ready for player in self._next_player}
         rows = self._setup.learner.batch_rows
         block = rows // self._setup.learner.microbatches
         whole = (player for player in self._next_player if ready[player] >= rows)
@@ -266,13 +268,15 @@ class AsyncLearnerHost:
         self._next_player.remove(player)
         self._next_player.append(player)
         try:
-            with held.feeder.batch(timeout_s=self._patience_s) as blocks:
+            with held.source.batch(timeout_s=self._patience_s) as blocks:
                 report = held.learner.update_stream(
                     blocks,
                     budget_fraction=self.budget_fraction,
                     threads=self._threads_of_use(),
-                    ahead=held.feeder.ahead,
+                    ahead=blocks.ahead,
+                    fresh_steps=blocks.fresh_steps,
                 )
+                held.source.learnt(held.learner.row_errors)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return
@@ -294,7 +298,7 @@ class AsyncLearnerHost:
         """
         config = self._setup.learner
         with self._changed:
-            waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
+            waiting = sum(held.source.waiting for held in self._held.values()) // self._pushes_each
         most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
         return next(number for number in range(most, 0, -1) if config.batch_rows % number == 0)
 
@@ -320,26 +324,19 @@ class AsyncLearnerHost:
         held = self._get(player)
         held.learner.reset(weights)
         self._hold(player, held.learner, first_version=held.learner.version)
-        held.feeder.close()
-        self._count_refused(player, held.feeder)
+        held.source.close()
+        self._count_refused(player, held.source)
 
     def _checkpoint(self, player: str) -> CheckpointTaken:
         learner = self._get(player).learner
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
-        feeder = Feeder(
-            self._unrolls,
-            self._setup.learner,
-            decode=_decoded,
-            chunk_rows=self._setup.chunk_rows,
-            changed=self._changed,
-            threads=GPU_DECODERS if torch.cuda.is_available() else 1,
-            pinned=torch.cuda.is_available(),
-        )
-        feeder.start()
+        has_gpu = torch.cuda.is_available()
+        place = SourcePlace(_decoded, threads=GPU_DECODERS if has_gpu else 1, changed=self._changed, pinned=has_gpu)
+        source = player_source(player, self._setup, self._unrolls, place)
         with self._changed:
-            self._held[player] = _Held(learner, feeder, newest_of(player, learner, None), first_version)
+            self._held[player] = _Held(learner, source, newest_of(player, learner, None), first_version)
             if player not in self._next_player:
                 self._next_player.append(player)
 
@@ -349,17 +346,17 @@ class AsyncLearnerHost:
             if held is not None:
                 self._next_player.remove(player)
         if held is not None:
-            held.feeder.close()
-            self._count_refused(player, held.feeder)
+            held.source.close()
+            self._count_refused(player, held.source)
             held.learner.close()
 
     def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
         newest = held.newest
-        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.feeder))
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.source))
 
-    def _count_refused(self, player: str, feeder: Feeder[OpenChunk]) -> int:
+    def _count_refused(self, player: str, source: RowSource[OpenChunk]) -> int:
         """Chunks of a player that were refused so far; those that are new are logged."""
-        new = feeder.report()
+        new = source.report()
         if new.refused:
             logger.warning("%d chunks of %s were refused: %s", new.refused, player, new.reason)
         with self._changed:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 
 from league.agents.learner.build import build_learner
+from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
 from league.agents.learner.errors import GradientCheckError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.unroll.codec import ChunkError, ChunkHeader
-from league.agents.unroll.unroll import Unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -132,7 +133,7 @@ def player_learner(
             spec,
             setup.network,
             tuned(task.learner or setup.learner, task.hyperparameters),
-            seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
+            seed=_seed_of(task.player, setup),
             dtype=dtype,
             teacher=setup.teacher,
             launcher=workers.launcher,
@@ -145,6 +146,17 @@ def player_learner(
     elif task.weights is not None:
         learner.load_weights(task.weights, trained_steps=task.trained_steps)
     return learner
+
+
+def player_source(player: str, setup: HostSetup, unrolls: UnrollSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """The row source of a player. place: all but the facts of the run."""
+    here = replace(place, chunk_rows=setup.chunk_rows, seed=_seed_of(player, setup))
+    return make_row_source(unrolls, setup.learner, here)
+
+
+def _seed_of(player: str, setup: HostSetup) -> int:
+    """Of a player's learner, and of the choice of its rows."""
+    return zlib.crc32(f"{setup.seed}/{player}".encode())
 
 
 def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
