@@ -50,6 +50,18 @@ class CoreRows:
 
 
 @dataclass(frozen=True)
+class Round:
+    """A round of games that began together; arenas of equal games play equal seeds on the same opponents and chance.
+
+    Fields:
+      seed: from which the games began. seats: int64 [N], the seat of each game whose episode counts.
+    """
+
+    seed: int
+    seats: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class ActInputs:
     """Inputs of a policy: some of the slots of a turn.
 
@@ -59,6 +71,7 @@ class ActInputs:
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
       history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
       core_rows: of the slots; None where the caller keeps every core state.
+      round: that the games are in; None where they are in none.
     """
 
     env: BatchedEnv
@@ -67,11 +80,12 @@ class ActInputs:
     core: NDArray[np.float32]
     history: Sequence[Sequence[int]] | None = None
     core_rows: CoreRows | None = None
+    round: Round | None = None
 
     def at(self, slots: NDArray[np.int64]) -> ActInputs:
         """Those of some of the slots, of inputs for every slot of the turn; without the history."""
         places = None if self.core_rows is None else self.core_rows.at(slots)
-        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places)
+        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places, round=self.round)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.agents.learner.config import MAX_COST
+from league.agents.learner.evolution.config import CMAConfig, ESConfig
 
 MAX_EPOCHS = 1000
 """Most optimizer steps on one batch."""
@@ -125,10 +126,12 @@ class APPOConfig(ActorCriticConfig):
         return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
 
 
-ALGORITHM_OPTIONS: Mapping[str, type[ActorCriticConfig]] = {
+ALGORITHM_OPTIONS: Mapping[str, type] = {
     "vtrace": VTraceConfig,
     "ppo": PPOConfig,
     "appo": APPOConfig,
+    "es": ESConfig,
+    "cmaes": CMAConfig,
 }
 """Name of a registered algorithm -> the record of its options."""
 

@@ -1,4 +1,4 @@
-"""Registers objectives, optimizers, step backends and update modes by name."""
+"""Registers objectives, updaters without gradients, optimizers, step backends and update modes by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ OBJECTIVES: Mapping[str, str] = {
     "appo": "league.agents.learner.algorithms.appo:APPOObjective",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
+
+UPDATERS: Mapping[str, str] = {
+    "es": "league.agents.learner.evolution.es_updater:ESUpdater",
+    "cmaes": "league.agents.learner.evolution.cma_updater:CMAUpdater",
+}
+"""Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution.evolution_updater.Evolving`."""
 
 OPTIMIZERS: Mapping[str, str] = {
     "adam": "league.agents.learner.step.optimizers:adam",

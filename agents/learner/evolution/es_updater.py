@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.algorithms.loss_stats import LossStats
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.evolution.config import ESConfig
 from league.agents.learner.evolution.episode_pairs import EpisodePairs, Pairs
-from league.agents.learner.evolution.noise_table import NoiseTable
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.evolution.published import EvolvedWeights
 from league.agents.learner.evolution.ranks import centred_ranks
 from league.agents.learner.evolution.step import EvolutionState, EvolutionStep, adam_rate
+from league.agents.learner.step.optimizer import ema_rate
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
 from league.agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.episodes import Episodes
-from league.agents.learner.step.optimizer import ema_rate
 from league.agents.weights import Weights
 
 _FIRST, _SECOND, _STEPS = f"{OPTIMIZER_VECTOR}first", f"{OPTIMIZER_VECTOR}second", f"{OPTIMIZER_NUMBER}evolution_steps"
@@ -37,17 +39,19 @@ class ESUpdater:
     Episodes of weights before the newest are late: they are dropped and counted, and hosts play others.
 
     Args:
-      values: float32 [P], the first weights.
-      options: of `es`. noise: of the run. ema_share: see `LearnerConfig`.
+      values: float32 [P], the first weights. config: settings. seed: of the run, from which the noise is made.
+      options: of `es`.
 
     Attributes:
       late_episodes: dropped so far, because newer weights had come, or without their opposite.
     """
 
-    def __init__(self, values: NDArray[np.float32], *, options: ESConfig, noise: NoiseTable, ema_share: float) -> None:
+    needs_fresh = True
+
+    def __init__(self, values: NDArray[np.float32], config: LearnerConfig, *, seed: int, options: ESConfig) -> None:
         self._options = options
-        self._noise = noise
-        self._ema_share = ema_share
+        self._noise = noise_table(seed)
+        self._ema_share = config.ema_share
         self._state = EvolutionState.of(values.copy())
         self._ema = values.copy()
         self._pairs = EpisodePairs()
@@ -58,11 +62,12 @@ class ESUpdater:
         """See the class."""
         return self._pairs.late + self._pairs.unpaired
 
-    def update(self, blocks: Iterable[Episodes], inputs: UpdateInputs, *, ahead: object = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: object = None) -> UpdateResult:
         """As in the protocol; without enough pairs it changes nothing, and keeps those that came."""
         del ahead
         self._pairs.begin(inputs.oldest_version)
         for block in blocks:
+            assert isinstance(block, Episodes)
             self._pairs.add(block)
         if 2 * self._pairs.num_complete < self._options.evaluations:
             return UpdateResult(LossStats(), 0.0, 0)

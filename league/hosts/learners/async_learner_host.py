@@ -25,7 +25,7 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -33,7 +33,7 @@ from league.hosts.learners.learner_host import (
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     newest_of,
     player_learner,
     player_source,
@@ -333,7 +333,9 @@ class AsyncLearnerHost:
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
         has_gpu = torch.cuda.is_available()
-        place = SourcePlace(_decoded, threads=GPU_DECODERS if has_gpu else 1, changed=self._changed, pinned=has_gpu)
+        place = SourcePlace(
+            lambda chunk: decoded(chunk, self._setup), threads=GPU_DECODERS if has_gpu else 1, changed=self._changed, pinned=has_gpu
+        )
         source = player_source(player, self._setup, self._unrolls, place)
         with self._changed:
             self._held[player] = _Held(learner, source, newest_of(player, learner, None), first_version)
@@ -379,12 +381,6 @@ class AsyncLearnerHost:
         stopped = LearnersStoppedError(reason)
         stopped.__cause__ = self._error
         return stopped
-
-
-def _decoded(chunk: OpenChunk) -> Unrolls:
-    unrolls = chunk.unrolls()
-    check_versions(chunk.header, unrolls)
-    return unrolls
 
 
 def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:

@@ -8,7 +8,7 @@ from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import AnyRows, DeviceUnrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
@@ -17,7 +17,7 @@ from league.hosts.learners.learner_host import (
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     player_learner,
     player_source,
     progress_of,
@@ -42,7 +42,7 @@ class SyncLearnerHost:
         self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
-        self._sources: dict[str, RowSource[AnyUnrolls]] = {}
+        self._sources: dict[str, RowSource[AnyRows]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
         self._first_version: dict[str, int] = {}
@@ -62,12 +62,12 @@ class SyncLearnerHost:
           NonFiniteError: from the learner.
         """
         learner = self._learner(player)
-        header, unrolls = self._codec.decode(chunk)
-        check_address(header, run=self._setup.run, player=player)
-        check_versions(header, unrolls)
-        if header.version_max < self._first_version.get(player, 0):
+        opened = self._codec.open(chunk)
+        check_address(opened.header, run=self._setup.run, player=player)
+        rows = decoded(opened, self._setup)
+        if opened.header.version_max < self._first_version.get(player, 0):
             return self._published_weights(player)
-        self._take(player, learner, unrolls)
+        self._take(player, learner, rows)
         return self._published_weights(player)
 
     def push_rows(self, player: str, rows: DeviceUnrolls) -> Weights:
@@ -125,7 +125,7 @@ class SyncLearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
+    def _take(self, player: str, learner: Learner, unrolls: AnyRows) -> None:
         """Take rows in and learn from every batch that is whole."""
         source, config = self._sources[player], self._setup.learner
         source.push(unrolls, num_rows=unrolls.num_rows)
@@ -139,7 +139,7 @@ class SyncLearnerHost:
                 )
                 source.learnt(learner.row_errors)
 
-    def _source(self, player: str) -> RowSource[AnyUnrolls]:
+    def _source(self, player: str) -> RowSource[AnyRows]:
         """An empty source of a player's rows, which come decoded."""
         return player_source(player, self._setup, self._unrolls, SourcePlace(_as_they_are, threads=0))
 
@@ -165,5 +165,5 @@ class SyncLearnerHost:
             table.pop(player, None)
 
 
-def _as_they_are(rows: AnyUnrolls) -> AnyUnrolls:
+def _as_they_are(rows: AnyRows) -> AnyRows:
     return rows
