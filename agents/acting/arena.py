@@ -45,6 +45,7 @@ class Arena:
       core_table: number of this arena among those of its host, for policies that keep core states themselves.
       counter: of ended episodes; another arena's, to count with it.
       recorder: of N * S rows; None for one of unrolls.
+      first_game: number of the env's first game among those of the host.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Arena:
         core_table: int = 0,
         counter: OutcomeCounter | None = None,
         recorder: Recorder | None = None,
+        first_game: int = 0,
     ) -> None:
         spec, num_rows = env.spec, env.num_envs * env.spec.num_seats
         self._env = env
@@ -65,6 +67,7 @@ class Arena:
         if isinstance(env, FaultTolerant):
             env.tolerate_failures()
         self._seats = spec.num_seats
+        self._first_game = first_game
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
@@ -233,6 +236,7 @@ class Arena:
             np.arange(len(rows)),
             self._core.states[rows],
             core_rows=self._core.places(rows, self._recorder.completes),
+            first_game=self._first_game,
             round=self._round,
         )
         self._deciding = self._seating.policies.begin(
@@ -255,6 +259,7 @@ class Arena:
                 sub_action_log_probs=None
                 if outputs.sub_action_log_probs is None
                 else outputs.sub_action_log_probs[recorded],
+                **{name: values[recorded] for name, values in outputs.recorded.items()},
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         actions = self._within_bounds(outputs.actions)

@@ -21,6 +21,7 @@ from league.agents.nets.kernels.distributions import (
     gaussian_log_prob,
     mask_logits,
     mix_uniform,
+    probabilities,
     sample_categorical,
     sample_gaussian,
 )
@@ -77,6 +78,10 @@ class Head(Protocol):
 
     def mode(self, dist_params: Tensor) -> Tensor:
         """The most likely actions."""
+        ...
+
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """Probability of each numbered action under `sample`, float32 [..., A]; None where actions have no numbers."""
         ...
 
 
@@ -138,6 +143,10 @@ class CategoricalHead(nn.Module):
         """Actions int64 [...] with the largest logit."""
         return dist_params.argmax(-1)
 
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """Float32 [..., A]."""
+        return probabilities(dist_params)
+
 
 class GaussianHead(nn.Module):
     """Independent normals around the outputs, one learned log standard deviation per dimension.
@@ -192,6 +201,11 @@ class GaussianHead(nn.Module):
     def mode(self, dist_params: Tensor) -> Tensor:
         """The means float32 [..., *shape]."""
         return self._shaped(dist_params.chunk(2, dim=-1)[0])
+
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """None: an action of a box has a density."""
+        del dist_params
+        return None
 
     def _shaped(self, actions: Tensor) -> Tensor:
         return actions.reshape(*actions.shape[:-1], *self.shape)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.unroll.unroll import ASKED, Unrolls, UnrollSpec, concatenate
 from league.envs.protocol import Turn
 
 OUTCOMES = ("rewards", "discounts", "valid")
@@ -99,12 +99,15 @@ class UnrollBuilder:
 
         Args:
           rows: int64 [K], distinct.
-          decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored.
+          decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored. One of
+            `unroll.ASKED` is 0 where the policy that acted does not record it.
         """
         cursor = self._cursor[rows]
         places = self._decisions(rows, cursor)
         for name in self._decided:
             values = decided.get(name)
+            if values is None and name in ASKED:
+                values = np.zeros((len(rows), *self._arrays[name].shape[2:]), np.float32)
             assert values is not None, f"a decision without {name} was recorded"
             self._put(name, places, values)
         self._flat["rewards"][places] = 0.0

@@ -29,12 +29,14 @@ class FieldLine:
       axes: shape letters; the first is R. "T+1" is one more than "T".
       dtype: numpy's name, or `ANY`.
       optional: None if one of its axes has no extent, as for the mask of a game without one.
+      asked: None unless the kind of acting records it, see `UnrollSpec.recorded`.
     """
 
     name: str
     axes: tuple[str, ...]
     dtype: str
     optional: bool
+    asked: bool = False
 
     @property
     def per_decision(self) -> bool:
@@ -47,9 +49,9 @@ class FieldLine:
         return self.axes[1:2] == ("T+1",)
 
 
-def table_line(axes: str, dtype: str) -> dict[str, tuple[str, str]]:
+def table_line(axes: str, dtype: str, *, asked: bool = False) -> dict[str, tuple[str, str, bool]]:
     """Metadata of a dataclass field that is a line of the table."""
-    return {"line": (axes, dtype)}
+    return {"line": (axes, dtype, asked)}
 
 
 def table_lines(axes: str) -> dict[str, str]:
@@ -111,8 +113,8 @@ def mappings_of(table: type[FieldTable[Any]]) -> dict[str, tuple[str, ...]]:
 def _lines(table: type[FieldTable[Any]]) -> Iterator[FieldLine]:
     for each in fields(table):
         if "line" in each.metadata:
-            axes, dtype = each.metadata["line"]
-            yield FieldLine(each.name, tuple(axes.split()), dtype, optional=each.default is None)
+            axes, dtype, asked = each.metadata["line"]
+            yield FieldLine(each.name, tuple(axes.split()), dtype, optional=each.default is None, asked=asked)
 
 
 class Record(Protocol):

@@ -1,7 +1,7 @@
 """The unroll (T decisions of one seat and the observation to bootstrap from) and the table of its fields.
 
-Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions,
-H sub-actions, C core state size.
+Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A entries of the
+action mask, N numbered actions, H sub-actions, C core state size.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class UnrollFields(FieldTable[Array]):
       obs: name -> [R, T+1, ...]; the last is the bootstrap observation.
       action_mask: None if the game has no mask.
       sub_action_log_probs: term of each sub-action in `log_probs`; None without sub-actions.
+      values: return that the policy expected from here on when it acted.
+      search_policy: probability of each numbered action by the visits of a search; search_value: return that it found.
       resets: the observation is the first of its episode (core state is zeroed before it).
       actions: integers, [R, T, H] of actions with sub-actions, or float32 [R, T, ...] of box actions.
       log_probs: log-probability that the behaviour policy gave to the action.
@@ -53,6 +55,9 @@ class UnrollFields(FieldTable[Array]):
     obs: Mapping[str, Array] = field(metadata=table_lines(f"R T+1 {ANY}"))
     action_mask: Array | None = field(default=None, metadata=table_line("R T+1 A", "bool"))
     sub_action_log_probs: Array | None = field(default=None, metadata=table_line("R T H", "float32"))
+    values: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
+    search_policy: Array | None = field(default=None, metadata=table_line("R T N", "float32", asked=True))
+    search_value: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
     resets: Array = field(metadata=table_line("R T+1", "bool"))
     actions: Array = field(metadata=table_line(f"R T {ANY}", ANY))
     log_probs: Array = field(metadata=table_line("R T", "float32"))
@@ -65,6 +70,9 @@ class UnrollFields(FieldTable[Array]):
 
 FIELDS = lines_of(UnrollFields)
 """Every field but the observations, in the order of a chunk."""
+
+ASKED = tuple(line.name for line in FIELDS if line.asked)
+"""Fields that are recorded where the kind of acting has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +120,7 @@ class UnrollSpec:
       core_size: C of the acting network.
       num_sub_actions: H if the log-probabilities of sub-actions are recorded, else 0.
       per_episode: whether a row ends with its episode. Decisions that are missing then are not valid.
+      recorded: names of the further fields that the kind of acting records.
     """
 
     game: EnvSpec
@@ -119,20 +128,32 @@ class UnrollSpec:
     core_size: int = 0
     num_sub_actions: int = 0
     per_episode: bool = False
+    recorded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unroll_length < 1:
             raise ValueError(f"unroll_length is {self.unroll_length}, it must be at least 1")
+        unknown = set(self.recorded) - set(ASKED)
+        if unknown:
+            raise ValueError(f"an unroll has no field {min(unknown)!r} to record; there are {', '.join(ASKED)}")
 
     @classmethod
-    def of(cls, game: EnvSpec, network: ActingNetwork, *, unroll_length: int, per_episode: bool = False) -> UnrollSpec:
+    def of(
+        cls,
+        game: EnvSpec,
+        network: ActingNetwork,
+        *,
+        unroll_length: int,
+        recorded: tuple[str, ...] = (),
+        per_episode: bool = False,
+    ) -> UnrollSpec:
         """The spec of unrolls of this network."""
-        return cls(game, unroll_length, network.core_size, network.num_sub_actions, per_episode)
+        return cls(game, unroll_length, network.core_size, network.num_sub_actions, per_episode, recorded)
 
     @property
     def fields(self) -> tuple[FieldLine, ...]:
         """The lines of the table that this game fills; observations are in `game`."""
-        return tuple(line for line in FIELDS if not line.optional or 0 not in self.shape(line, 1))
+        return tuple(line for line in FIELDS if self._has(line))
 
     def shape(self, line: FieldLine, num_rows: int) -> tuple[int, ...]:
         """Shape of a field. num_rows: R."""
@@ -141,11 +162,18 @@ class UnrollSpec:
             "T": (self.unroll_length,),
             "T+1": (self.unroll_length + 1,),
             "A": (self.game.actions.num_actions if self.game.has_mask else 0,),
+            "N": (self.game.actions.num_actions,),
             "H": (self.num_sub_actions,),
             "C": (self.core_size,),
             ANY: self.game.actions.shape,
         }
         return tuple(size for axis in line.axes for size in sizes[axis])
+
+    def _has(self, line: FieldLine) -> bool:
+        """True if the unrolls hold a field."""
+        if line.asked:
+            return line.name in self.recorded
+        return not line.optional or 0 not in self.shape(line, 1)
 
     @property
     def action_dtype(self) -> np.dtype[Any]:

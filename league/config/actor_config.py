@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.envs.component_choice import Component
+
 
 @dataclass(frozen=True)
 class ActorConfig:
@@ -18,6 +21,10 @@ class ActorConfig:
         other is decided or stepped.
       games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
         there is one. "device" is for built-in games and `runtime.kind: inprocess`.
+      acting: how the networks of players act: "sample" from the head's own distribution; or "module:attribute" of your
+        own, or a mapping of its name as `kind` and its options.
+      acting_frozen: the same of frozen policies, as opponents and in rating games. Without any noise they would replay
+        one game for ever, and its copies would count as evidence.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -26,3 +33,5 @@ class ActorConfig:
     inference: Literal["local", "central"] = "local"
     num_splits: int = 1
     games: Literal["host", "device"] = "host"
+    acting: Component = DEFAULT_ACTING
+    acting_frozen: Component = DEFAULT_ACTING

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.device_games.registry import require_device_form
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
+from league.envs.component_choice import kind_of
 from league.envs.protocol import MAX_DEADLINE_S, EnvError
 from league.envs.registry import BUILT_IN, unknown_env
 from league.envs.workers.worker_env import MAX_WORKERS
@@ -70,6 +72,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield from _bots_that_copy(config.league)
     if config.actors.games == "device":
         yield from _device_problems(config)
+    yield from _acting_problems(config.actors)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -94,6 +97,18 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
                 f"league.{place}: {bot} tries moves out on copies, and games in child processes cannot be copied; use "
                 "bot:random, or env.workers: 0"
             )
+
+
+def _acting_problems(actors: ActorConfig) -> Iterator[str]:
+    """Kinds of acting of which a process that decides for others, or a device, knows nothing."""
+    for name in ("acting", "acting_frozen"):
+        kind = kind_of(getattr(actors, name), DEFAULT_ACTING)
+        if kind == DEFAULT_ACTING:
+            continue
+        if actors.inference != "local":
+            yield f"actors.inference: an inference host samples, and actors.{name} is {kind}; use inference: local"
+        if actors.games == "device":
+            yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from league.agents.acting.kinds import registry as acting
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems
@@ -75,6 +76,8 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
             made = [] if found else made
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
+        for setting in (acting.PLACE, acting.FROZEN_PLACE):
+            yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
@@ -91,6 +94,11 @@ def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
         raise ValueError(f"its epochs are {objective.epochs}, not at least 1")
     if is_own(kind_of(config.learner.algorithm)):
         try_objective(network, spec, config.learner)
+
+
+def _try_acting(config: RunConfig, spec: EnvSpec, network: Network, setting: str) -> None:
+    choice = config.actors.acting if setting == acting.PLACE else config.actors.acting_frozen
+    acting.try_acting(choice, spec, network, setting=setting)
 
 
 def _try_backend(pipeline: PipelineConfig) -> None:

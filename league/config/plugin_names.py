@@ -22,6 +22,8 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("network", "encoder"): "encoder",
     ("network", "core"): "core",
     ("network", "head"): "head",
+    ("actors", "acting"): "acting",
+    ("actors", "acting_frozen"): "acting",
     ("learner", "algorithm"): "algorithm",
     ("learner", "optimizer"): "optimizer",
     ("learner", "row_source"): "row_source",

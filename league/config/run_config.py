@@ -312,7 +312,7 @@ class PoolConfig:
 
 def _default_learner() -> LearnerConfig:
     """With the options of its components, as in a configuration that was read."""
-    return with_options(LearnerConfig())[0]
+    return with_options("learner", LearnerConfig())[0]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Protocol, cast
 
 import torch
 
-from league.agents.acting.central.central_policy import CentralPolicy
+from league.agents.acting.kinds.registry import ActingKind
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.policy import AdoptingPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.unroll.device_unrolls import DeviceUnrolls
 from league.agents.unroll.field_table import Record
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import Lease, is_bot
@@ -71,7 +71,7 @@ class DeviceActorHost(ActorHost):
             seed = zlib.crc32(f"{setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
             self._arenas[key] = DeviceArena(
                 make_device_game(setup.env, num_envs=setup.num_envs, device=self._device, seed=seed),
-                UnrollSpec.of(self._spec, self._network, unroll_length=setup.learner.unroll_length),
+                setup.unrolls_of(self._spec, self._network),
                 device=self._device,
                 seed=seed + 1,
             )
@@ -80,7 +80,7 @@ class DeviceActorHost(ActorHost):
     def _begin_again(self, key: str) -> None:
         self._arenas.pop(key, None)
 
-    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+    def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
         policy = NetworkPolicy(self._network, dtype=self._dtype)
         policy.network.to(self._device)
         return policy

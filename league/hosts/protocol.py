@@ -13,15 +13,19 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.learner import UpdateReport
 from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
+from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.config.deadlines import Deadlines
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, Hyperparameter, Lease, Progress
+from league.envs.component_choice import Component
 from league.envs.failures import GameFailure
-from league.envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig, EnvSpec
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -43,6 +47,8 @@ class HostSetup:
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
       games: where they are played, as in `actors.games`.
+      acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
+      actor_hosts: of the run at its start, at least 1.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -60,6 +66,15 @@ class HostSetup:
     inference: str = ""
     num_splits: int = 1
     games: str = "host"
+    acting: Component = DEFAULT_ACTING
+    acting_frozen: Component = DEFAULT_ACTING
+    recorded: tuple[str, ...] = ()
+    actor_hosts: int = 1
+
+    def unrolls_of(self, spec: EnvSpec, network: Network) -> UnrollSpec:
+        """The spec of what players record. spec: of the game. network: of the players."""
+        length, per_episode = self.learner.unroll_length, self.learner.per_episode
+        return UnrollSpec.of(spec, network, unroll_length=length, recorded=self.recorded, per_episode=per_episode)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
-from league.agents.nets.kernels.distributions import probabilities
+from league.agents.acting.network_policy import NetworkPolicy, Sampling
+from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, Policy
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
@@ -125,8 +125,7 @@ class LoadedPolicy:
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         number = seat_number(obs, self.spec, seat)
         dist_params, _ = self._step(obs, mask, number, self._core_of(None if seat is None else number))
-        chances: NDArray[np.float32] = probabilities(dist_params)[0].numpy()
-        return chances
+        return self._probabilities(dist_params)[0]
 
     def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Probability of every action for many observations in one pass, each taken as the first of its game.
@@ -154,14 +153,20 @@ class LoadedPolicy:
             core=torch.from_numpy(core),
             action_mask=torch.from_numpy(legal) if self.spec.has_mask else None,
         )
-        chances: NDArray[np.float32] = probabilities(output.logits).numpy()
-        return chances, output.core.numpy()
+        return self._probabilities(output.logits), output.core.numpy()
 
     def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:
         """A batched copy for matches. greedy: None takes over this policy's own."""
-        policy = NetworkPolicy(self._network, greedy=self.greedy if greedy is None else greedy)
+        policy = NetworkPolicy(self._network, choice=Sampling(self.greedy if greedy is None else greedy))
         policy.adopt(self._weights)
         return policy
+
+    def _probabilities(self, dist_params: torch.Tensor) -> NDArray[np.float32]:
+        """Of every numbered action, float32 [..., A]."""
+        probs = self._network.head.probabilities(dist_params)
+        assert probs is not None, "a head for numbered actions tells their probabilities"
+        chances: NDArray[np.float32] = probs.numpy()
+        return chances
 
     def _core_of(self, named: int | None) -> torch.Tensor:
         """Core state [1, C] before the next decision of a seat."""

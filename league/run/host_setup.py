@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from league.agents.acting.kinds.registry import ActingPlace, make_acting
 from league.agents.unroll.codec import MAX_RAW_BYTES
 from league.agents.unroll.unroll import UnrollSpec
 from league.config.checks import run_deadlines
@@ -25,7 +26,8 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """The setup that the hosts of a run build from."""
     rows = config.actors.num_envs * spec.num_seats
     batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
-    one_row = UnrollSpec(spec, config.learner.unroll_length).allocate(1).arrays().values()
+    recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
+    one_row = UnrollSpec(spec, config.learner.unroll_length, recorded=recorded).allocate(1).arrays().values()
     fitting = max(MAX_CHUNK_BYTES // sum(array.nbytes for array in one_row), 1)  # few, of large images
     return HostSetup(
         run=run,
@@ -39,6 +41,10 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
         num_splits=config.actors.num_splits,
         games=config.actors.games,
+        acting=config.actors.acting,
+        acting_frozen=config.actors.acting_frozen,
+        recorded=recorded,
+        actor_hosts=max(config.runtime.actor_hosts, 1),
     )
 
 

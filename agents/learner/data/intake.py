@@ -15,7 +15,7 @@ MAX_COUNTED_AGE = 1023
 
 
 class Intake:
-    """Passes blocks on and records the age of their decisions (of evolution strategies, of their episodes) and the time spent waiting for them."""
+    """Passes blocks on and records the age of their decisions, or episodes, and the time spent waiting for them."""
 
     def __init__(self, blocks: Iterable[AnyRows], *, version: int, clock: Callable[[], float]) -> None:
         self._blocks = iter(blocks)

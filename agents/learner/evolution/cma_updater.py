@@ -37,9 +37,7 @@ class CMAUpdater:
 
     needs_fresh = True
 
-    def __init__(
-        self, values: NDArray[np.float32], config: LearnerConfig, *, seed: int, options: CMAConfig
-    ) -> None:
+    def __init__(self, values: NDArray[np.float32], config: LearnerConfig, *, seed: int, options: CMAConfig) -> None:
         del config
         require_few_weights(len(values))
         self._options = options

@@ -22,7 +22,16 @@ from league.agents.learner.evolution.ranks import centred_ranks
 from league.agents.learner.evolution.step import EvolutionState, EvolutionStep, adam_rate
 from league.agents.learner.step.optimizer import ema_rate
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
-from league.agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
+from league.agents.restart_state import (
+    EMA,
+    OPTIMIZER_NUMBER,
+    OPTIMIZER_VECTOR,
+    TARGET,
+    TEACHER,
+    WEIGHTS,
+    Arrays,
+    ema_in,
+)
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.episodes import Episodes
 from league.agents.weights import Weights

@@ -165,9 +165,7 @@ class UpdaterGroup:
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
-    def _rows_per_worker(
-        self, blocks: Iterable[AnyRows], inputs: UpdateInputs
-    ) -> list[tuple[Unrolls, UpdateInputs]]:
+    def _rows_per_worker(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
         """The inputs of each worker: the rows of its replica, with observations only if its blocks need them."""
         parts = list(blocks)
         kept = [part for part in parts if isinstance(part, Unrolls)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,15 +15,18 @@ import torch
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
+from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
 from league.agents.acting.split_arena import SplitArena
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.episodes import EpisodeRecorder, Episodes
 from league.agents.unroll.field_table import Record
-from league.agents.unroll.unroll import UnrollSpec, concatenate
+from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
@@ -96,13 +100,16 @@ class ActorHost:
             name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
         }
         rows = setup.num_envs * self._spec.num_seats
+        place = ActingPlace(_host_number(name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs, setup.seed)
+        self._acting = make_acting(setup.acting, self._spec, place)
+        self._acting_frozen = make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE)
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Record]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
-        self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
+        self._live: dict[str, AdoptingPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
     def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
@@ -191,7 +198,8 @@ class ActorHost:
             assert isinstance(arena, Arena), "the state of one arena for one in parts"
             arena.load(arrays, assignments, policies)
             if pending is not None:
-                self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
+                kind = Episodes if self._setup.learner.evolves else Unrolls
+                self._pending[key] = [self._codec.open(pending.tobytes()).rows_of(kind)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""
@@ -231,23 +239,38 @@ class ActorHost:
 
     def _new_arena(self, key: str, envs: Sequence[BatchedEnv]) -> Arena | SplitArena:
         counter = OutcomeCounter(self._spec.teams)
-        parts = [self._new_part(key, part, env, counter) for part, env in enumerate(envs)]
+        firsts = itertools.accumulate((env.num_envs for env in envs), initial=0)
+        parts = [
+            self._new_part(key, part, env, counter, first_game=first)
+            for part, (env, first) in enumerate(zip(envs, firsts, strict=False))
+        ]
         return parts[0] if len(parts) == 1 else SplitArena(parts)
 
-    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
-        learner = self._setup.learner
+    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter, *, first_game: int) -> Arena:
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
         return Arena(
             env,
-            UnrollSpec.of(
-                self._spec, self._network, unroll_length=learner.unroll_length, per_episode=learner.per_episode
-            ),
+            self._setup.unrolls_of(self._spec, self._network),
             max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-            bootstrap_time_limits=learner.bootstrap_time_limits,
+            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
+            first_game=first_game,
+            recorder=self._recorder(key, part, num_games=env.num_envs),
         )
+
+    def _recorder(self, key: str, part: int, *, num_games: int) -> EpisodeRecorder | None:
+        """The counter of episodes of an evolving player; None for unrolls, and where nothing is recorded.
+
+        Opposite perturbations are played in parts of the arena: their rounds have equal seeds.
+        """
+        if not self._setup.learner.evolves or key == RATING_ARENA:
+            return None
+        pair = part % max(self._setup.num_splits // 2, 1)
+        place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}/round/{pair}"
+        num_rows = num_games * self._spec.num_seats
+        return EpisodeRecorder(num_games=num_games, num_rows=num_rows, seed=zlib.crc32(place.encode()))
 
     def _policies(
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
@@ -261,7 +284,7 @@ class ActorHost:
         if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
-            self._live[name] = self._network_policy(name)
+            self._live[name] = self._network_policy(name, self._acting)
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
@@ -277,15 +300,15 @@ class ActorHost:
         if is_bot(name):
             bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = self._network_policy(name)
+        policy = self._network_policy(name, self._acting_frozen)
         policy.adopt(frozen[name])
         return policy
 
-    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+    def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
         """A policy without weights; one with a network of its own acts here in any case."""
         if self._inference is not None and name not in self._imported_networks:
             return CentralPolicy(name, self._inference)
-        return NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+        return acting.policy(self._imported_networks.get(name, self._network), dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:
@@ -311,11 +334,18 @@ class ActorHost:
             player=player,
             version_min=int(recorded.versions.min()),
             version_max=int(recorded.versions.max()),
+            noise=noise_table(self._setup.seed).checksum if self._setup.learner.evolves else 0,
         )
         try:
             return self._codec.encode(recorded, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
+
+
+def _host_number(name: str) -> int:
+    """The number at the end of an actor host's name; 0 for a host that is the only one."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _share(whole: int, part: int, parts: int) -> int:

@@ -25,7 +25,6 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -114,7 +113,7 @@ class AsyncLearnerHost:
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
+        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
         self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
@@ -334,7 +333,10 @@ class AsyncLearnerHost:
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
         has_gpu = torch.cuda.is_available()
         place = SourcePlace(
-            lambda chunk: decoded(chunk, self._setup), threads=GPU_DECODERS if has_gpu else 1, changed=self._changed, pinned=has_gpu
+            lambda chunk: decoded(chunk, self._setup),
+            threads=GPU_DECODERS if has_gpu else 1,
+            changed=self._changed,
+            pinned=has_gpu,
         )
         source = player_source(player, self._setup, self._unrolls, place)
         with self._changed:
