@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.device_games.registry import require_device_form
+from league.config.evolution_checks import evolution_problems
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
@@ -73,6 +74,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     if config.actors.games == "device":
         yield from _device_problems(config)
     yield from _acting_problems(config.actors)
+    yield from evolution_problems(config)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
