@@ -315,6 +315,10 @@ class Arena:
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Record | None:
         """Count the episodes that ended in this turn and close their rows."""
+        if self._round is not None:
+            ended = self._leave_round(self._round, ended)
+            if not len(ended):
+                return None
         self.counter.add(
             self._seating.counter_index(ended),
             returns=turn.returns[ended],
@@ -326,6 +330,12 @@ class Arena:
             return None
         assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
         return self._close(turn, recorded)
+
+    def _leave_round(self, played: Round, ended: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the ended games that were not idle; all of them idle from now on."""
+        counted = ended[played.seats[ended] >= 0]
+        played.seats[ended] = -1
+        return counted
 
     def _rejoin(self, turn: Turn, rows: NDArray[np.int64]) -> Record | None:
         """Close the parts of an episode after which seats act again; they remember nothing of them."""
@@ -341,6 +351,8 @@ class Arena:
 
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
+        if self._round is not None:
+            self._round.seats[games] = -1
         self.counter.add_aborted(self._seating.counter_index(games))
         self._recorder.abandon(self._seating.recorded(self._clear(games)))
 

@@ -43,7 +43,8 @@ class Round:
     """A round of games that began together; arenas of equal games play equal seeds on the same opponents and chance.
 
     Fields:
-      seed: from which the games began. seats: int64 [N], the seat of each game whose episode counts.
+      seed: from which the games began. seats: int64 [N], the seat of each game whose episode counts; -1 where it has
+        ended and the game idles.
     """
 
     seed: int

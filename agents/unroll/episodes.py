@@ -68,7 +68,7 @@ class EpisodeRecorder:
 
     A round begins from a seed, so that an arena of equal games and an equal seed plays it on the same opponents, seats
     and chance. It is over when every game has ended once, or when newer weights have come: what plays on would be late.
-    Of a game that ends early, later episodes in the same round are not counted.
+    A game that ends early idles until the next round.
 
     Args:
       num_games: of the arena; one seat of each is recorded. num_rows: games times seats.

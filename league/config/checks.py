@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.device_games.registry import require_device_form
-from league.config.evolution_checks import evolution_problems
 from league.config.deadlines import Deadlines, deadlines_of
+from league.config.evolution_checks import evolution_problems
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot

@@ -103,9 +103,12 @@ class PerturbedPolicy:
         if inputs.round is None:
             return self._own.act(inputs, rng)
         self._enter(inputs.round, first_game=inputs.first_game)
-        counts = inputs.round.seats[turn.env_index[slots]] == turn.seat[slots]
-        own, perturbed = np.flatnonzero(~counts), np.flatnonzero(counts)
+        seats = inputs.round.seats[turn.env_index[slots]]
+        counts, idles = seats == turn.seat[slots], (seats < 0) & (inputs.env.spec.actions.kind == "categorical")
+        own, perturbed, idle = (np.flatnonzero(some) for some in (~counts & ~idles, counts, idles))
         parts = [(perturbed, self._act_perturbed(_some(inputs, perturbed), rng))] if len(perturbed) else []
+        if len(idle):
+            parts.append((idle, _idle(_some(inputs, idle))))
         if len(own):
             parts.append((own, self._own.act(_some(inputs, own), rng)))
         outputs = _together(parts, inputs.core)
@@ -159,6 +162,13 @@ def _point(network: Network, values: torch.Tensor) -> None:
 def _some(inputs: ActInputs, places: NDArray[np.int64]) -> ActInputs:
     """Inputs of some of the slots. places: positions in `inputs.slots`."""
     return replace(inputs, slots=inputs.slots[places], core=inputs.core[places], core_rows=None)
+
+
+def _idle(inputs: ActInputs) -> ActOutputs:
+    """The first legal action, for games whose episode has ended: nobody looks at what they play."""
+    count, mask = len(inputs.slots), inputs.turn.action_mask
+    actions = np.zeros(count, np.int64) if mask is None else mask[inputs.slots].argmax(axis=1)
+    return ActOutputs(actions, np.zeros(count, np.float32), inputs.core)
 
 
 def _together(parts: list[tuple[NDArray[np.int64], ActOutputs]], core: NDArray[np.float32]) -> ActOutputs:
