@@ -27,7 +27,7 @@ def evolution_problems(config: RunConfig) -> Iterator[str]:
     """Every conflict of other settings with `learner.algorithm`, one sentence each under its full key."""
     kind, acting = kind_of(config.learner.algorithm, DEFAULT_ALGORITHM), kind_of(config.actors.acting, DEFAULT_ACTING)
     if kind_of(config.actors.acting_frozen, DEFAULT_ACTING) == PERTURBED:
-        yield "actors.acting_frozen: perturbed is for the weights of a learner; frozen ones stay as they are, use sample"
+        yield "actors.acting_frozen: perturbed is for weights that are learnt, and these stay as they are; use sample"
     if not config.learner.evolves:
         if acting == PERTURBED:
             yield f"actors.acting: perturbed weights are for es and cmaes, and learner.algorithm is {kind}; use sample"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from league.agents.learner.config import LearnerConfig
-from league.agents.restart_state import counters_in, ema_in
+from league.agents.restart_state import Arrays, counters_in, ema_in, weights_in, with_weights
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
 from league.core.state.events import (
@@ -18,7 +20,7 @@ from league.core.state.events import (
     PlayerTransplanted,
     SettingsChanged,
 )
-from league.core.state.records import Directive, DirectiveKind, Lease, Progress
+from league.core.state.records import Directive, DirectiveKind, Lease, Parent, Progress
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.hosts.learners.hyperparameters import LEARNER_VALUES, tuned
@@ -193,6 +195,8 @@ class Effects:
         assert directive.donor is not None and directive.checkpoint is not None
         try:
             saved = self._policies.get_checkpoint(directive.donor, directive.checkpoint)
+            if directive.parents:
+                saved = self._mean_of(directive.parents, saved)
         except (MissingSnapshot, CorruptSnapshot) as error:
             self._execute(DropTransplant(directive.directive_id, str(error)))
             return
@@ -202,6 +206,20 @@ class Effects:
         confirm = ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps, has_ema)
         if self._execute(confirm):
             self._hosts.installed.discard(directive.player)  # what its learner still answers is of the old weights
+
+    def _mean_of(self, parents: tuple[Parent, ...], saved: Arrays) -> Arrays:
+        """The donor's restart state with the weighted mean of the parents' weights, and a new optimizer for them.
+
+        Raises:
+          CorruptSnapshot, MissingSnapshot: as `get_checkpoint`; a parent that has another network is named.
+        """
+        mean = np.zeros(weights_in(saved).shape, np.float64)
+        for parent in parents:
+            weights = weights_in(self._policies.get_checkpoint(parent.player, parent.checkpoint))
+            if weights.shape != mean.shape:
+                raise MissingSnapshot(f"{parent.player} has {weights.size} weights, the mean {mean.size}")
+            mean += parent.weight * weights
+        return with_weights(saved, mean.astype(np.float32))
 
 
 def open_again(state: LeagueState, player: str, unacted: Iterable[Event]) -> list[Event]:
