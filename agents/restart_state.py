@@ -20,6 +20,7 @@ VECTORS = (WEIGHTS, TARGET, TEACHER, EMA)
 not change, and the caller of `load` has it."""
 OPTIMIZER_VECTOR, OPTIMIZER_NUMBER = "optimizer_vector.", "optimizer_number."
 """Before the names of the optimizer's own entries: those with one number per parameter, and single numbers."""
+OPTIMIZER_STEPS = "optimizer_steps"
 MODE_VECTOR, MODE_NUMBER = "mode_vector.", "mode_number."
 """The same for the update mode's."""
 
@@ -82,6 +83,11 @@ def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
 def ema_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32] | None:
     """float32 [P], the moving average of the weights; None if there is none."""
     return np.asarray(saved[EMA], np.float32) if EMA in saved and saved[EMA].size else None
+
+
+def optimizer_steps_in(saved: Mapping[str, NDArray[np.generic]]) -> int:
+    """Steps of the optimizer since the weights were new; 0 where they are not known."""
+    return int(np.asarray(saved[OPTIMIZER_STEPS], np.int64)) if OPTIMIZER_STEPS in saved else 0
 
 
 def counters_in(saved: Mapping[str, NDArray[np.generic]]) -> Counters:

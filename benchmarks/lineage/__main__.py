@@ -15,7 +15,12 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.rows import measure_rows
 
-PARTS: Mapping[str, str] = {}
+PARTS: Mapping[str, str] = {
+    "a2c": "benchmarks.lineage.a2c:report",
+    "modes": "benchmarks.lineage.modes:bytes_sent",
+    "modes_kuhn": "benchmarks.lineage.modes:kuhn",
+    "free_modes": "benchmarks.lineage.free_modes:free_modes",
+}
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
 

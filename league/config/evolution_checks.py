@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.learner.config import (
@@ -13,36 +12,34 @@ from league.agents.learner.config import (
     DEFAULT_UPDATE_MODE,
     LearnerConfig,
 )
+from league.config.actor_config import ActorConfig
 from league.envs.component_choice import kind_of
-
-if TYPE_CHECKING:
-    from league.config.run_config import RunConfig
 
 PERTURBED = "perturbed"
 MIRRORED = "es"
 """The algorithm that plays each perturbation with its opposite."""
 
 
-def evolution_problems(config: RunConfig) -> Iterator[str]:
+def evolution_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
     """Every conflict of other settings with `learner.algorithm`, one sentence each under its full key."""
-    kind, acting = kind_of(config.learner.algorithm, DEFAULT_ALGORITHM), kind_of(config.actors.acting, DEFAULT_ACTING)
-    if kind_of(config.actors.acting_frozen, DEFAULT_ACTING) == PERTURBED:
+    kind, acting = kind_of(learner.algorithm, DEFAULT_ALGORITHM), kind_of(actors.acting, DEFAULT_ACTING)
+    if kind_of(actors.acting_frozen, DEFAULT_ACTING) == PERTURBED:
         yield "actors.acting_frozen: perturbed is for weights that are learnt, and these stay as they are; use sample"
-    if not config.learner.evolves:
+    if not learner.evolves:
         if acting == PERTURBED:
             yield f"actors.acting: perturbed weights are for es and cmaes, and learner.algorithm is {kind}; use sample"
         return
     if acting != PERTURBED:
         yield f"actors.acting: {kind} learns from perturbed weights alone, and the actors {acting}; use perturbed"
-    if kind == MIRRORED and config.actors.num_splits != 2:
+    if kind == MIRRORED and actors.num_splits != 2:
         yield (
             "actors.num_splits: es plays each perturbation and its opposite in two parts of the games, and there is "
-            f"{config.actors.num_splits}; use num_splits: 2"
+            f"{actors.num_splits}; use num_splits: 2"
         )
-    if kind == MIRRORED and config.actors.num_envs % 2:
-        count = config.actors.num_envs
+    if kind == MIRRORED and actors.num_envs % 2:
+        count = actors.num_envs
         yield f"actors.num_envs: {count} games do not make pairs of a perturbation and its opposite; use {count + 1}"
-    for problem in _learner_problems(config.learner, kind):
+    for problem in _learner_problems(learner, kind):
         yield f"learner.{problem}"
 
 

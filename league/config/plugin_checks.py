@@ -10,7 +10,7 @@ import numpy as np
 from league.agents.acting.kinds import registry as acting
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
-from league.agents.learner.build import group_problems
+from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.learner.evolution.evolution_updater import make_evolving
@@ -20,6 +20,7 @@ from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
 from league.agents.weights import FlatParameters
+from league.config.player_settings import has_own, settings_of
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -53,6 +54,10 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    for index, group in enumerate(config.league.players):
+        if has_own(group):
+            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -81,6 +86,9 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
         for setting in (acting.PLACE, acting.FROZEN_PLACE):
             yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
+    if made:
+        size = sum(parameter.numel() for parameter in made[0].parameters())
+        yield from (f"learner.{problem}" for problem in mode_problems(config.learner, size=size))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))

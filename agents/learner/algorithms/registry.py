@@ -1,4 +1,4 @@
-"""Registers objectives, updaters without gradients, optimizers, step backends and update modes by name."""
+"""Registers objectives, updaters without gradients, optimizers, step backends, update modes and their parts by name."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ UPDATERS: Mapping[str, str] = {
 """Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution.evolution_updater.Evolving`."""
 
 OPTIMIZERS: Mapping[str, str] = {
+    "adagrad": "league.agents.learner.step.optimizers:adagrad",
     "adam": "league.agents.learner.step.optimizers:adam",
     "rmsprop": "league.agents.learner.step.optimizers:rmsprop",
 }
@@ -31,5 +32,28 @@ BACKENDS: Mapping[str, str] = {
 }
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
-UPDATE_MODES: Mapping[str, str] = {"all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce"}
+UPDATE_MODES: Mapping[str, str] = {
+    "all_reduce": "league.agents.learner.replicas.all_reduce:AllReduce",
+    "local_sgd": "league.agents.learner.replicas.local_sgd:LocalSGD",
+    "gossip": "league.agents.learner.replicas.asynchronous_gossip:gossip",
+    "hogwild": "league.agents.learner.replicas.hogwild:hogwild",
+    "parameter_server": "league.agents.learner.replicas.parameter_server:parameter_server",
+}
 """Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""
+
+TOPOLOGIES: Mapping[str, str] = {
+    "ring": "league.agents.learner.replicas.topologies:ring",
+    "torus": "league.agents.learner.replicas.topologies:torus",
+    "exponential": "league.agents.learner.replicas.topologies:exponential",
+    "one_peer": "league.agents.learner.replicas.topologies:one_peer",
+}
+"""Name of an update mode's `topology` -> "module:attribute" of a `topologies.Topology`."""
+
+COMPRESSORS: Mapping[str, str] = {
+    "bf16": "league.agents.learner.replicas.compressors:Bfloat16",
+    "int8": "league.agents.learner.replicas.compressors:Int8",
+    "sign": "league.agents.learner.replicas.compressors:Sign",
+    "top_k": "league.agents.learner.replicas.compressors:TopK",
+    "random_k": "league.agents.learner.replicas.compressors:RandomK",
+}
+"""Name of an update mode's `compression`, beside "none" -> "module:attribute" of a `compressors.Compressor` class."""

@@ -1,4 +1,4 @@
-"""The registry of row sources and the options of the built-in ones, without torch, so that a configuration is checked without loading it."""
+"""The registry of row sources, and the options of the built-in ones, checked without torch."""
 
 from __future__ import annotations
 

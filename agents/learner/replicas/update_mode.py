@@ -43,6 +43,10 @@ class SteppedVector(Protocol):
         """float32 [1], of the gradients here, over all stages of this replica; not read yet."""
         ...
 
+    def clip(self, *, count: float, squared_norm: float) -> float:
+        """Divide the gradients by `count` and clip their norm, without a step; returns the norm before clipping."""
+        ...
+
     def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         """Divide the gradients by `count`, clip their norm, and step; returns the norm before clipping."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -51,6 +51,22 @@ class UpdateInputs:
 
 
 @dataclass(frozen=True)
+class GroupReport:
+    """What replicas on clocks of their own have done since the last update.
+
+    Fields:
+      batches: that have finished. lags: of applied gradients, in steps of the server since their weights were fetched.
+      dropped: gradients that were discarded, as stale or as outliers.
+      lost: a sentence for each member that was lost.
+    """
+
+    batches: int = 0
+    lags: tuple[int, ...] = ()
+    dropped: int = 0
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class UpdateResult:
     """The result of one update.
 
@@ -62,6 +78,7 @@ class UpdateResult:
       skipped_replicas: that left the last epoch out because their own gradient was not finite.
       bytes_sent: between replicas, in all epochs.
       unshared: decisions that the weights of this replica alone hold, see `StepResult`.
+      group: of replicas on clocks of their own.
     """
 
     stats: LossStats
@@ -71,6 +88,7 @@ class UpdateResult:
     skipped_replicas: int = 0
     bytes_sent: int = 0
     unshared: float = 0.0
+    group: GroupReport = field(default_factory=GroupReport)
 
 
 class Updater(Protocol):

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
-from league.agents.learner.errors import StageDiedError, StageError
+from league.agents.learner.errors import ReplicaLostError, StageDiedError, StageError
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
+from league.agents.learner.workers.survivors import ask, loss_in, surviving_replicas
 from league.agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -60,6 +61,7 @@ class UpdaterGroup:
         self._needs_obs: list[bool] = []
         self._device_type = "cpu"
         self._replicas_differ = False
+        self._unshared: list[float] = []
         self._gradient = np.zeros(0, np.float32)
         self._weights: NDArray[np.float32] | None = None
 
@@ -70,7 +72,12 @@ class UpdaterGroup:
           StageError: one did not come up.
         """
         self._workers = self._launcher(self._setups)
-        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.pipeline.start_timeout_s)
+        try:
+            timeout_s = self._config.pipeline.start_timeout_s
+            answers = self._workers.call([Describe()] * len(self._setups), timeout_s=timeout_s)
+        except StageError:
+            self.close()
+            raise
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
         self._needs_obs = [worker.needs_obs for worker in workers]
@@ -88,6 +95,7 @@ class UpdaterGroup:
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
+        self._unshared = [answer.result.unshared for answer in answers[::workers]]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
         results = [answer.result for answer in answers]
         errors = [result.row_errors for result in results if result.row_errors is not None]
@@ -150,15 +158,31 @@ class UpdaterGroup:
             self._workers.kill()
             self._workers = None
 
-    def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
-        """Call the worker group; if a worker is lost, end the others too, because they wait for it."""
+    def _call(self, requests: Sequence[Request | None]) -> list[Answer]:
+        """Answers of the workers that get a request; if one is lost, end the others too, because they wait for it.
+
+        Raises:
+          ReplicaLostError: replicas were whole, and the error holds their weights. StageError: none was.
+        """
         if self._workers is None:
             raise StageDiedError("the workers are not running")
-        try:
-            return self._workers.call(requests, timeout_s=timeout_s or self._config.pipeline.stage_timeout_s)
-        except StageError:
-            self.close()
-            raise
+        timeout_s = self._config.pipeline.stage_timeout_s
+        asked = {rank: request for rank, request in enumerate(requests) if request is not None}
+        answers = ask(self._workers, asked, timeout_s=timeout_s)
+        error = loss_in(answers, list(asked), timeout_s=timeout_s)
+        if error is None:
+            return [cast(Answer, answers.get(rank)) for rank in range(len(requests))]
+        lost = [rank for rank in asked if isinstance(answers.get(rank, error), StageError)]
+        replicas, workers = self._config.pipeline.replicas, self._config.pipeline.pipeline_workers
+        found = surviving_replicas(
+            self._workers, lost, replicas=replicas, pipeline_workers=workers, timeout_s=timeout_s
+        )
+        self.close()
+        if not found:
+            raise error
+        lost_steps = sum(steps for replica, steps in enumerate(self._unshared) if replica not in found)
+        saved = _mean([self._joined(parts) for parts in found.values()])
+        raise ReplicaLostError(str(error), saved, lost_steps=int(lost_steps)) from error
 
     def _ask_first_replica(self, request: Request) -> list[Answer]:
         workers = self._config.pipeline.pipeline_workers

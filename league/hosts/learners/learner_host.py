@@ -10,14 +10,14 @@ import torch
 
 from league.agents.learner.build import build_learner
 from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
-from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.errors import GradientCheckError, LearnerError
 from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
+from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
 from league.agents.unroll.episodes import Episodes
 from league.agents.unroll.field_table import Record
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -36,6 +36,10 @@ class Workers:
 
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +135,12 @@ def player_learner(
     Raises:
       LeagueError: its backend computes wrong gradients.
     """
+    own = setup.of(task.player)
     try:
         learner = build_learner(
             spec,
-            setup.network,
-            tuned(task.learner or setup.learner, task.hyperparameters),
+            own.network,
+            tuned(task.learner or own.learner, task.hyperparameters),
             seed=_seed_of(task.player, setup),
             dtype=dtype,
             teacher=setup.teacher,
@@ -152,10 +157,12 @@ def player_learner(
     return learner
 
 
-def player_source(player: str, setup: HostSetup, unrolls: UnrollSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
-    """The row source of a player. place: all but the facts of the run."""
-    here = replace(place, chunk_rows=setup.chunk_rows, seed=_seed_of(player, setup))
-    return make_row_source(unrolls, setup.learner, here)
+def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """The row source of a player. place: all but the facts of the run and of the player."""
+    own = setup.of(player)
+    network = build_network(spec, own.network, seed=0)
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup))
+    return make_row_source(own.unrolls_of(spec, network), own.learner, here)
 
 
 def _seed_of(player: str, setup: HostSetup) -> int:
@@ -174,7 +181,7 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
 
 
 def decoded(chunk: OpenChunk, setup: HostSetup) -> Record:
-    """The rows of a chunk, of the kind that the run's learners learn from.
+    """The rows of a chunk, of the kind that its player learns from. setup: of the player.
 
     Raises:
       ChunkError: they are of another kind, the header does not cover their versions, or the host that made them has

@@ -6,10 +6,8 @@ import torch
 
 from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.learner import Learner, UpdateReport
-from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
 from league.agents.unroll.device_unrolls import AnyRows, DeviceUnrolls
-from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -38,8 +36,6 @@ class SyncLearnerHost:
         self._setup = setup
         self._dtype = dtype
         self._spec = spec_of(setup.env)
-        network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
         self._sources: dict[str, RowSource[AnyRows]] = {}
@@ -64,7 +60,7 @@ class SyncLearnerHost:
         learner = self._learner(player)
         opened = self._codec.open(chunk)
         check_address(opened.header, run=self._setup.run, player=player)
-        rows = decoded(opened, self._setup)
+        rows = decoded(opened, self._setup.of(player))
         if opened.header.version_max < self._first_version.get(player, 0):
             return self._published_weights(player)
         self._take(player, learner, rows)
@@ -127,7 +123,7 @@ class SyncLearnerHost:
 
     def _take(self, player: str, learner: Learner, unrolls: AnyRows) -> None:
         """Take rows in and learn from every batch that is whole."""
-        source, config = self._sources[player], self._setup.learner
+        source, config = self._sources[player], self._setup.of(player).learner
         source.push(unrolls, num_rows=unrolls.num_rows)
         while source.rows_ready >= config.batch_rows:
             with source.batch(timeout_s=0.0) as blocks:
@@ -141,7 +137,7 @@ class SyncLearnerHost:
 
     def _source(self, player: str) -> RowSource[AnyRows]:
         """An empty source of a player's rows, which come decoded."""
-        return player_source(player, self._setup, self._unrolls, SourcePlace(_as_they_are, threads=0))
+        return player_source(player, self._setup, self._spec, SourcePlace(_as_they_are, threads=0))
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""

@@ -109,6 +109,12 @@ SKIPPED_REPLICAS = Metric(
 SENT_BYTES = Metric(
     "learner/{player}/sent_bytes", "bytes/decision", "weights and gradients sent between replicas, all of them together"
 )
+GRADIENT_LAG = Metric(
+    "learner/{player}/gradient_lag", "updates", "mean steps of a server between the weights of a gradient and its use"
+)
+DROPPED_GRADIENTS = Metric(
+    "learner/{player}/dropped_gradients", "gradients", "gradients of replicas discarded as stale or as outliers"
+)
 REFUSED_CHUNKS = Metric("learner/{player}/refused_chunks", "chunks", "chunks refused as damaged since the host's start")
 LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
 ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")

@@ -13,7 +13,7 @@ import torch
 
 from league.agents.learner.algorithms.objective import LossWeights, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
-from league.agents.learner.build import build_updater
+from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.replicas.all_reduce import AllReduce
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
@@ -56,7 +56,7 @@ def test_update_mode_without_other_replicas_does_what_a_single_learner_does(name
     batch = [unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)]
     inputs = UpdateInputs(1e-2, LossWeights(0.1, 1.0), 0, 1)
     single, other = (
-        build_updater(NetworkPlan(BOARD_GAME, MLP, 1), small_config(update_mode=mode), dtype=torch.float32)[0]
+        local_updater(network_of(BOARD_GAME, MLP), small_config(update_mode=mode), FLOAT32)
         for mode in ("all_reduce", name)
     )
     for _ in range(3):
