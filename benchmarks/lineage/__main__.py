@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.rows import measure_rows
 
-PARTS: Mapping[str, str] = {}
+PARTS: Mapping[str, str] = {"replay": "benchmarks.lineage.replay:report"}
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
 
