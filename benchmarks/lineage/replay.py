@@ -1,4 +1,4 @@
-"""Replay: its tree, its rows in a mapped file, a learner that samples beside one that does not, and Ape-X by arithmetic.
+"""Replay: its tree, its rows in a mapped file, a learner that samples beside one that does not, and Ape-X.
 
 Shape letters: B rows of a batch.
 """
