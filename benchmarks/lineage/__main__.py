@@ -21,6 +21,7 @@ PARTS: Mapping[str, str] = {
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
+    "replay": "benchmarks.lineage.replay:report",
     "search": "benchmarks.lineage.search:search_rows",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
