@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from league.agents.nets.centralised import ZerosForMissing
 from league.agents.nets.cores.clock import ClockCore
@@ -58,7 +59,7 @@ SHARED = (
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
     *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
     *(LSTMCore, StackCore, TwinInput, TwinLayer, TwinCore, TwinHeads),
-    *(HeadsBlock, CategoricalHead, MultiCategoricalHead),
+    *(HeadsBlock, CategoricalHead, MultiCategoricalHead, QValuesHead),
 )
 """Modules without parameters of their own that treat every row alike and keep rows first: they run once for all."""
 

@@ -5,7 +5,7 @@ Shape letters: ... any leading axes, D features, A actions, P dist_params (param
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import torch
@@ -26,7 +26,7 @@ from league.agents.nets.kernels.distributions import (
     sample_gaussian,
 )
 from league.agents.nets.popart import ValueScale
-from league.envs.protocol import ActionSpec
+from league.envs.protocol import ActionSpec, ArraySpec
 
 POLICY_GAIN = 0.01
 """Orthogonal gain of the policy's rows: the first policy is nearly uniform. Source: Andrychowicz et al. 2021, 3.2."""
@@ -87,6 +87,19 @@ class Head(Protocol):
 
 HeadBuilder = Callable[[ActionSpec, NetworkConfig, torch.Generator], Head]
 """Builds a head for a game's actions; new weights are drawn from the generator alone."""
+
+
+class ObservingHeadBuilder(Protocol):
+    """Builds a head with layers of its own that read observation fields."""
+
+    def __call__(
+        self,
+        actions: ActionSpec,
+        config: NetworkConfig,
+        generator: torch.Generator,
+        *,
+        observations: Mapping[str, ArraySpec],
+    ) -> Head: ...
 
 
 def require_kind(actions: ActionSpec, kind: str, *, head: str) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
+from league.agents.learner.config import DEFAULT_ROW_SOURCE
+from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
@@ -62,6 +64,13 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     """Problems between sections."""
     for problem in config.learner.problems_with(config.network.value_output):
         yield f"learner.{problem}"
+    learner = config.learner
+    for problem in replica_problems(
+        learner.pipeline.update_mode,
+        replicas=learner.pipeline.replicas,
+        value_normalisation=learner.value_normalisation,
+    ):
+        yield f"learner.{problem}"
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)
         yield (
@@ -72,6 +81,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield from _bots_that_copy(config.league)
     if config.actors.games == "device":
         yield from _device_problems(config)
+    for problem in wait_problems(config.actors, config.learner):
+        yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
     yield from _search_problems(config)
     for problem in run_deadlines(config).problems():
@@ -98,6 +109,16 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
                 f"league.{place}: {bot} tries moves out on copies, and games in child processes cannot be copied; use "
                 "bot:random, or env.workers: 0"
             )
+
+
+def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Settings of a learner for whose updates no actor host can wait."""
+    source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    if actors.wait_for_update and source != DEFAULT_ROW_SOURCE:
+        yield (
+            f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
+            f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
+        )
 
 
 def _acting_problems(actors: ActorConfig) -> Iterator[str]:
@@ -215,6 +236,11 @@ def _at_most(value: object, **maxima: float) -> Iterator[str]:
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1, num_splits=1)
     yield from _at_most(actors, num_splits=min(2, actors.num_envs))
+    if actors.wait_for_update and actors.num_splits > 1:
+        yield (
+            f"wait_for_update: {actors.num_splits} parts of the games take turns, so that one is in the middle of its "
+            "unrolls when those of the other are learnt; use num_splits: 1"
+        )
     if actors.num_envs > MAX_NUM_ENVS:
         yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; run more games on more actor hosts"
 

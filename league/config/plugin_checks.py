@@ -15,13 +15,15 @@ from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.acting.search.config import game_problems
 from league.agents.learner.algorithms.objective import learns_from, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
-from league.agents.learner.build import group_problems
+from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.config.player_settings import has_own, settings_of
 from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
@@ -58,6 +60,10 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    for index, group in enumerate(config.league.players):
+        if has_own(group):
+            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
@@ -87,11 +93,16 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
         for setting in (acting.PLACE, acting.FROZEN_PLACE):
             yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
+    if made:
+        size = sum(parameter.numel() for parameter in made[0].parameters())
+        yield from (f"learner.{problem}" for problem in mode_problems(config.learner, size=size))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
-    yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
+    yield from _tried(
+        "learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, ProcessReplicas(None))
+    )
 
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:

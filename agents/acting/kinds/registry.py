@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from league.agents.acting.policy import AdoptingPolicy
 from league.agents.nets.network import Network
@@ -20,6 +22,8 @@ from league.envs.protocol import EnvSpec
 
 ACTING: Mapping[str, str] = {
     "sample": "league.agents.acting.kinds.sampled:Sampled",
+    "epsilon_greedy": "league.agents.acting.kinds.exploring:EpsilonGreedy",
+    "gaussian": "league.agents.acting.kinds.exploring:Gaussian",
     "search": "league.agents.acting.kinds.search:Searching",
 }
 """Name of `actors.acting` -> "module:attribute" of an `ActingKind`."""
@@ -39,6 +43,15 @@ class ActingPlace:
     host: int = 0
     num_hosts: int = 1
     num_games: int = 1
+
+    def ladder(self, games: NDArray[np.int64], *, first: float, alpha: float) -> NDArray[np.float64]:
+        """first ** (1 + alpha i / (N - 1)) float64 [K] for games of this host, i of N among those of all hosts.
+
+        Source: Horgan et al. 2018, Distributed prioritized experience replay, section 4.1.
+        """
+        last = max(self.num_hosts * self.num_games - 1, 1)
+        steps: NDArray[np.float64] = first ** (1.0 + alpha * (self.host * self.num_games + games) / last)
+        return steps
 
 
 class ActingKind(Protocol):

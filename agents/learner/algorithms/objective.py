@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ PLACE = "learner.algorithm"
 Total = Callable[[Tensor], Tensor]
 """Sums a tensor over all replicas; the identity if there is one."""
 
+Forward = Callable[[Batch], NetworkOutput]
+"""Runs the network over unrolls."""
+
 
 @dataclass(frozen=True)
 class LossWeights:
@@ -37,12 +40,14 @@ class LossWeights:
       entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
       advantage_scale: root mean square by which advantages are divided.
       advantage_limit: larger raw advantages count as this much in the statistics from which the next scale follows.
+      update: number of the update, for what an objective does in some of them alone.
     """
 
     entropy_cost: float
     advantage_scale: float
     teacher_cost: float = 0.0
     advantage_limit: float = math.inf
+    update: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,15 @@ class Objective(Protocol):
         Args:
           output: the network on all T+1 observations of `batch`, a microbatch with its precomputed targets.
         """
+        ...
+
+
+@runtime_checkable
+class NetworkObjective(Protocol):
+    """An objective that runs the network itself; for the backends "single" and "data_parallel"."""
+
+    def loss_of(self, forward: Forward, batch: Batch, loss_weights: LossWeights) -> Loss:
+        """As `Objective.loss`, which is not called then. forward: the network over unrolls of any length."""
         ...
 
 

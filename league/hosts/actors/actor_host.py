@@ -7,7 +7,7 @@ import itertools
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from league.agents.unroll.device_unrolls import DeviceUnrolls
 from league.agents.unroll.field_table import Record
 from league.agents.unroll.unroll import concatenate
 from league.agents.weights import Weights
+from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
 from league.envs.bots import make_bot
@@ -78,6 +79,15 @@ class HostedArena(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class _PolicyParts:
+    """The network of a group of players, and the kinds of acting of them and of their snapshots."""
+
+    network: Network
+    acting: ActingKind
+    acting_frozen: ActingKind
+
+
 class ActorHost:
     """Plays leases.
 
@@ -94,13 +104,14 @@ class ActorHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._imported_networks = {
-            name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
-        }
+        self._imported_networks = dict[str, Network]()
+        self.add_networks(setup.imported_networks)
         rows = setup.num_envs * self._spec.num_seats
-        place = ActingPlace(_host_number(name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs)
-        self._acting = make_acting(setup.acting, self._spec, place)
-        self._acting_frozen = make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE)
+        self._plain = self._parts_of(setup, self._network)
+        self._own = {
+            prefix: self._parts_of(own, build_network(self._spec, own.network, seed=0))
+            for prefix, own in setup.players.items()
+        }
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
@@ -115,6 +126,15 @@ class ActorHost:
         for name, network in networks.items():
             if name not in self._imported_networks:
                 self._imported_networks[name] = build_network(self._spec, network, seed=0)
+
+    def _parts_of(self, setup: HostSetup, network: Network) -> _PolicyParts:
+        place = ActingPlace(_host_number(self._name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs)
+        acting = make_acting(setup.acting, self._spec, place)
+        return _PolicyParts(network, acting, make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE))
+
+    def _parts_for(self, name: str) -> _PolicyParts:
+        """The parts of a player or of a snapshot."""
+        return self._own.get(prefix_of(name), self._plain)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.
@@ -245,11 +265,13 @@ class ActorHost:
 
     def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter, *, first_game: int) -> Arena:
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
+        own = self._setup.of(key)
+        others = (self._network, *(parts.network for parts in self._own.values()), *self._imported_networks.values())
         return Arena(
             env,
-            self._setup.unrolls_of(self._spec, self._network),
-            max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            own.unrolls_of(self._spec, self._parts_for(key).network),
+            max_core=max(other.core_size for other in others),
+            bootstrap_time_limits=own.learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
@@ -268,7 +290,7 @@ class ActorHost:
         if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
-            self._live[name] = self._network_policy(name, self._acting)
+            self._live[name] = self._network_policy(name, self._parts_for(name).acting)
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
@@ -284,15 +306,16 @@ class ActorHost:
         if is_bot(name):
             bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = self._network_policy(name, self._acting_frozen)
+        policy = self._network_policy(name, self._parts_for(name).acting_frozen)
         policy.adopt(frozen[name])
         return policy
 
     def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
         """A policy without weights; one with a network of its own acts here in any case."""
-        if self._inference is not None and name not in self._imported_networks:
+        parts = self._parts_for(name)
+        if self._inference is not None and parts is self._plain and name not in self._imported_networks:
             return CentralPolicy(name, self._inference)
-        return acting.policy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+        return acting.policy(self._imported_networks.get(name, parts.network), dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:
@@ -302,7 +325,7 @@ class ActorHost:
         """Collect what was recorded; whole chunks of `chunk_rows` as bytes."""
         pending = self._pending.setdefault(player, [])
         pending.append(recorded)
-        rows = self._setup.chunk_rows
+        rows = self._setup.of(player).chunk_rows
         if sum(part.num_rows for part in pending) < rows:
             return
         everything = concatenate(pending)

@@ -11,11 +11,12 @@ import torch
 
 from league.agents.learner.build import build_learner
 from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
-from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.errors import GradientCheckError, LearnerError
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
+from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -34,6 +35,10 @@ class Workers:
 
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +134,12 @@ def player_learner(
     Raises:
       LeagueError: its backend computes wrong gradients.
     """
+    own = setup.of(task.player)
     try:
         learner = build_learner(
             spec,
-            setup.network,
-            tuned(task.learner or setup.learner, task.hyperparameters),
+            own.network,
+            tuned(task.learner or own.learner, task.hyperparameters),
             seed=_seed_of(task.player, setup),
             dtype=dtype,
             teacher=setup.teacher,
@@ -149,11 +155,13 @@ def player_learner(
     return learner
 
 
-def player_source(player: str, setup: HostSetup, unrolls: UnrollSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
-    """The row source of a player. place: all but the facts of the run."""
+def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """The row source of a player. place: all but the facts of the run and of the player."""
+    own = setup.of(player)
+    network = build_network(spec, own.network, seed=0)
     folder = Path(setup.rows) / player if setup.rows else None
-    here = replace(place, chunk_rows=setup.chunk_rows, seed=_seed_of(player, setup), folder=folder)
-    return make_row_source(unrolls, setup.learner, here)
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup), folder=folder)
+    return make_row_source(own.unrolls_of(spec, network), own.learner, here)
 
 
 def _seed_of(player: str, setup: HostSetup) -> int:
@@ -191,3 +199,10 @@ def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
         raise ChunkError(
             f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
         )
+
+
+def decoded(chunk: OpenChunk) -> Unrolls:
+    """The rows of a chunk. Raises ChunkError where they are not as it says."""
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls

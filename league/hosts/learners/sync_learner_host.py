@@ -6,7 +6,6 @@ import torch
 
 from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.learner import Learner, UpdateReport
-from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
 from league.agents.weights import Weights
@@ -37,8 +36,6 @@ class SyncLearnerHost:
         self._setup = setup
         self._dtype = dtype
         self._spec = spec_of(setup.env)
-        network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
         self._generations: dict[str, int] = {}
@@ -129,7 +126,7 @@ class SyncLearnerHost:
 
     def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
         """Take rows in and learn from every batch that is whole."""
-        source, config = self._sources[player], self._setup.learner
+        source, config = self._sources[player], self._setup.of(player).learner
         source.push(unrolls, num_rows=unrolls.num_rows)
         while source.rows_ready >= config.batch_rows:
             with source.batch(timeout_s=0.0) as blocks:
@@ -143,12 +140,8 @@ class SyncLearnerHost:
 
     def _source(self, player: str) -> RowSource[AnyUnrolls]:
         """An empty source of a player's rows, which come decoded."""
-        return player_source(
-            player,
-            self._setup,
-            self._unrolls,
-            SourcePlace(_as_they_are, threads=0, generation=self._generations[player]),
-        )
+        place = SourcePlace(_as_they_are, threads=0, generation=self._generations[player])
+        return player_source(player, self._setup, self._spec, place)
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""
