@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from league.agents.acting.core_states import CoreStates
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import ActInputs, Policy
+from league.agents.acting.policy import ActInputs, Policy, Round
 from league.agents.acting.seating import AssignmentLike, Seating
 from league.agents.acting.turn_policies import Decisions
 from league.agents.unroll.builder import UnrollBuilder, turn_rewards
 from league.agents.unroll.field_table import Record
-from league.agents.unroll.recorder import Recorder
+from league.agents.unroll.recorder import Recorder, RoundRecorder
 from league.agents.unroll.unroll import UnrollSpec
 from league.envs import calls
 from league.envs.failures import FaultTolerant, GameFailure
@@ -67,15 +67,18 @@ class Arena:
         if isinstance(env, FaultTolerant):
             env.tolerate_failures()
         self._seats = spec.num_seats
+        self._first_game = first_game
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
         self._bootstrap_time_limits = bootstrap_time_limits
         self._recorder = recorder or UnrollBuilder(unrolls, num_rows=num_rows)
+        self._rounds = self._recorder if isinstance(self._recorder, RoundRecorder) else None
+        self._round: Round | None = None
         self._core = CoreStates(num_rows, max(unrolls.core_size, max_core), table=core_table)
         self._first_game = first_game
         self.counter = counter or OutcomeCounter(spec.teams)
-        self._seating = Seating(env.num_envs, spec.num_seats, self.counter)
+        self._seating = Seating(env.num_envs, spec.num_seats, self.counter, one_seat=self._rounds is not None)
         self._decisions = np.zeros(env.num_envs, np.int64)
         self._turn: Turn | None = None
         self._steps_left = 0
@@ -117,9 +120,10 @@ class Arena:
         """
         self._seating.take_table(assignments, policies)
         self._steps_left = steps
-        if self._turn is None:
-            self._turn = calls.reset(self._env, self._seed)
-            self._seating.draw(np.arange(self._env.num_envs), self._rng)
+        if self._rounds is not None:
+            self._begin_round(self._rounds.next_round())
+        elif self._turn is None:
+            self._begin_games(self._seed)
 
     def advance(self) -> Iterator[Record]:
         """Step until the arena would wait for another process, or has made its steps; yields complete records.
@@ -192,6 +196,19 @@ class Arena:
         self._decisions[...] = saved["arena.decisions"]
         self._seating.load(np.asarray(saved["arena.assignment_of"], np.int64))
 
+    def _begin_games(self, seed: int) -> None:
+        """Begin every game again, under an assignment that is drawn now."""
+        self._turn = calls.reset(self._env, seed)
+        self._clear(np.arange(self._env.num_envs))
+        self._seating.draw(np.arange(self._env.num_envs), self._rng)
+
+    def _begin_round(self, seed: int | None) -> None:
+        """Begin a round, where one is due: games, opponents and chance follow from its seed."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+            self._begin_games(seed)
+            self._round = Round(seed, self._seating.recorded_seats())
+
     def _continue(self) -> None:
         """Do the next part of a step."""
         part = PARTS[self._part]
@@ -213,15 +230,16 @@ class Arena:
         """Have every slot decided."""
         turn = self._turn
         assert turn is not None
-        rows, completes = self._rows, self._recorder.completes
+        rows = self._rows
         inputs = ActInputs(
             self._env,
             turn,
             np.arange(len(rows)),
             self._core.states[rows],
-            core_rows=self._core.places(rows, completes),
+            core_rows=self._core.places(rows, self._recorder.completes),
             plies=self._decisions,
             first_game=self._first_game,
+            round=self._round,
         )
         self._deciding = self._seating.policies.begin(
             inputs, self._seating.holders(turn), self._rng, num_sub_actions=self._unrolls.num_sub_actions
@@ -269,6 +287,8 @@ class Arena:
             restarted = restarted | turn.aborted
         if restarted.any():
             self._seating.draw(np.flatnonzero(restarted), self._rng)
+        if self._rounds is not None:
+            self._begin_round(self._rounds.next_round())
         return False
 
     def _finish(self, done: Record | None) -> None:
@@ -297,6 +317,10 @@ class Arena:
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Record | None:
         """Count the episodes that ended in this turn and close their rows."""
+        if self._round is not None:
+            ended = self._leave_round(self._round, ended)
+            if not len(ended):
+                return None
         self.counter.add(
             self._seating.counter_index(ended),
             returns=turn.returns[ended],
@@ -308,6 +332,12 @@ class Arena:
             return None
         assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
         return self._close(turn, recorded)
+
+    def _leave_round(self, played: Round, ended: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the ended games that were not idle; all of them idle from now on."""
+        counted = ended[played.seats[ended] >= 0]
+        played.seats[ended] = -1
+        return counted
 
     def _rejoin(self, turn: Turn, rows: NDArray[np.int64]) -> Record | None:
         """Close the parts of an episode after which seats act again; they remember nothing of them."""
@@ -323,6 +353,8 @@ class Arena:
 
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
+        if self._round is not None:
+            self._round.seats[games] = -1
         self.counter.add_aborted(self._seating.counter_index(games))
         self._recorder.abandon(self._seating.recorded(self._clear(games)))
 

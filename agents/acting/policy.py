@@ -39,6 +39,19 @@ class CoreRows:
 
 
 @dataclass(frozen=True)
+class Round:
+    """A round of games that began together; arenas of equal games play equal seeds on the same opponents and chance.
+
+    Fields:
+      seed: from which the games began. seats: int64 [N], the seat of each game whose episode counts; -1 where it has
+        ended and the game idles.
+    """
+
+    seed: int
+    seats: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class ActInputs:
     """Inputs of a policy: some of the slots of a turn.
 
@@ -49,6 +62,7 @@ class ActInputs:
       history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
       core_rows: of the slots; None where the caller keeps every core state.
       plies: int64 [N], decisions so far in the episode of each game of the env; None where the caller counts none.
+      round: that the games are in; None where they are in none.
       first_game: number of the env's first game among those of its host.
     """
 
@@ -59,6 +73,7 @@ class ActInputs:
     history: Sequence[Sequence[int]] | None = None
     core_rows: CoreRows | None = None
     plies: NDArray[np.int64] | None = None
+    round: Round | None = None
     first_game: int = 0
 
     @property

@@ -31,12 +31,16 @@ class AssignmentLike(Protocol):
 class Seating:
     """Who sits where. Games in flight keep their assignment and its policies when the next table comes.
 
+    Args:
+      one_seat: record one seat of each game: where an assignment records several, each in turn over the games.
+
     Attributes:
       policies: everybody who may act, in the order of `holders`.
       assignment_of: int64 [N], index into `assignments`; -1 before the first episode.
     """
 
-    def __init__(self, num_envs: int, num_seats: int, counter: OutcomeCounter) -> None:
+    def __init__(self, num_envs: int, num_seats: int, counter: OutcomeCounter, *, one_seat: bool = False) -> None:
+        self._one_seat = one_seat
         self._counter = counter
         self._everyone = np.arange(num_envs)
         self.assignments: tuple[AssignmentLike, ...] = ()
@@ -88,6 +92,10 @@ class Seating:
         """Positions in the turn of the slots that are recorded."""
         return np.flatnonzero(self._records[turn.env_index, turn.seat])
 
+    def recorded_seats(self) -> NDArray[np.int64]:
+        """int64 [N], the first recorded seat of each game."""
+        return self._records.argmax(axis=1)
+
     def recorded(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those rows (game * S + seat) that are recorded."""
         return rows[self._records.reshape(-1)[rows]]
@@ -100,3 +108,7 @@ class Seating:
         self.assignment_of[envs] = assignment_of
         self._policy_of[envs] = self._policy_table[assignment_of]
         self._records[envs] = self._record_table[assignment_of]
+        if self._one_seat:
+            recorded = self._records[envs]
+            turn_of = envs % np.maximum(recorded.sum(axis=1), 1)
+            self._records[envs] = recorded & (recorded.cumsum(axis=1) - 1 == turn_of[:, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
 
@@ -205,8 +206,9 @@ class LearnerConfig:
         missing at its end are not learnt from. An episode of more than `unroll_length` decisions is cut.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3" or "module:attribute" of an objective, or a mapping of
-        its name as `kind` and its options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3", "search_targets" or "module:attribute" of an objective;
+        "es" or "cmaes", which learn from what episodes of perturbed weights earn; or a mapping of its name as `kind`
+        and its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
       row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
@@ -275,6 +277,11 @@ class LearnerConfig:
     compile_mode: str = "none"
     rollback_after: int = 3
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
+
+    @property
+    def evolves(self) -> bool:
+        """True for evolution strategies, which learn from `Episodes`, without gradients."""
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
 
     @property
     def pieces(self) -> int:

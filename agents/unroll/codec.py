@@ -81,12 +81,14 @@ class ChunkHeader:
     Fields:
       run, player: run and player whose learner it is for.
       version_min, version_max: versions of the weights that acted.
+      noise: checksum of the table of noise by whose indices the record speaks; 0, which is not written, for none.
     """
 
     run: str
     player: str
     version_min: int
     version_max: int
+    noise: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ class Lz4Codec:
             raw_total += len(payload)
         if raw_total > MAX_RAW_BYTES:
             raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
-        stated: dict[str, object] = {"schema": FORMATS[MAGIC].schema, "header": asdict(header), "fields": table}
+        named = {name: value for name, value in asdict(header).items() if name != "noise" or value}
+        stated: dict[str, object] = {"schema": FORMATS[MAGIC].schema, "header": named, "fields": table}
         if not isinstance(record, Unrolls):
             stated["record"] = type(record).__name__
         head = json.dumps(stated).encode()
@@ -233,8 +236,10 @@ def _check_extents(
 def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
     named = {name: value for name, value in plain.items() if name not in FORMER_HEADER_FIELDS}
     texts, versions = (plain.get("run"), plain.get("player")), (plain.get("version_min"), plain.get("version_max"))
+    numbers = (*versions, plain.get("noise", 0))
     known = {field.name for field in fields(ChunkHeader)}
-    if set(named) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
+    stated = {"noise", *named}
+    if stated != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in numbers):
         raise ChunkError(f"the header does not say whose chunk it is: {plain!r:.200}")
     return ChunkHeader(**named)  # type: ignore[arg-type]  # checked above
 

@@ -29,7 +29,7 @@ class FieldLine:
       axes: shape letters; the first is R. "T+1" is one more than "T".
       dtype: numpy's name, or `ANY`.
       optional: None if one of its axes has no extent, as for the mask of a game without one.
-      asked: None unless the kind of acting records it.
+      asked: None unless the kind of acting records it, see `UnrollSpec.recorded`.
     """
 
     name: str

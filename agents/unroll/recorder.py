@@ -6,7 +6,7 @@ Shape letters: K slots of one turn, A actions, C core state size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,20 @@ class Restorable(Protocol):
         ...
 
 
+@runtime_checkable
+class RoundRecorder(Protocol):
+    """A recorder of one seat in each game, which plays in rounds: each begins with new games from a seed of its own."""
+
+    def next_round(self) -> int | None:
+        """Seed of the round that is to begin now, None while one is played."""
+        ...
+
+
 class Recorder(Restorable, Protocol):
     """Records the seats of an arena. `rows` are int64 [K], distinct numbers of (game, seat).
 
     `league.agents.unroll.builder.UnrollBuilder` cuts decisions into unrolls;
-    `league.agents.learner.evolution.episodes.EpisodeRecorder` counts what episodes earn.
+    `league.agents.unroll.episodes.EpisodeRecorder` counts what episodes earn.
     """
 
     def observe(

@@ -91,6 +91,12 @@ class Unrolls(UnrollFields[NDArray[Any]]):
         """Valid decisions in all rows."""
         return int(np.count_nonzero(self.valid))
 
+    @property
+    def decided_versions(self) -> NDArray[np.int32]:
+        """int32 [decisions], of every valid decision."""
+        versions: NDArray[np.int32] = self.versions[self.valid]
+        return versions
+
 
 def concatenate(parts: Sequence[Rows]) -> Rows:
     """Join the rows of several records of numpy arrays in order."""

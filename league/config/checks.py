@@ -16,6 +16,7 @@ from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
+from league.config.evolution_checks import evolution_problems
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
@@ -85,6 +86,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
     yield from _search_problems(config)
+    yield from evolution_problems(config.actors, config.learner)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players

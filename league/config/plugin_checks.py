@@ -18,11 +18,13 @@ from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.agents.weights import FlatParameters
 from league.config.player_settings import has_own, settings_of
 from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
@@ -106,6 +108,10 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
 
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
+    if config.learner.evolves:
+        values = FlatParameters(network).values.numpy()
+        make_evolving(values, config.learner, seed=config.seed).close()
+        return
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:
         raise ValueError(f"its epochs are {objective.epochs}, not at least 1")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from league.agents.restart_state import counters_in, ema_in
+import numpy as np
+
+from league.agents.restart_state import Arrays, counters_in, ema_in, weights_in, with_weights
 from league.config.player_settings import settings_of
 from league.config.run_config import RunConfig
 from league.core.pbt.pbt import pinned_checkpoints
@@ -20,7 +22,7 @@ from league.core.state.events import (
     PlayerTransplanted,
     SettingsChanged,
 )
-from league.core.state.records import Directive, DirectiveKind, Lease, Progress
+from league.core.state.records import Directive, DirectiveKind, Lease, Parent, Progress
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.hosts.learners.hyperparameters import LEARNER_VALUES, tuned
 from league.hosts.protocol import PlayLease, Reconfigure, ResetPlayer, Runtime, TakeSnapshot
@@ -171,6 +173,8 @@ class Effects:
         assert directive.donor is not None and directive.checkpoint is not None
         try:
             saved = self._policies.get_checkpoint(directive.donor, directive.checkpoint)
+            if directive.parents:
+                saved = self._mean_of(directive.parents, saved)
         except (MissingSnapshot, CorruptSnapshot) as error:
             self._ask(DropTransplant(directive.directive_id, str(error)))
             return
@@ -180,6 +184,20 @@ class Effects:
         confirm = ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps, has_ema)
         if self._ask(confirm):
             self._fleet.installed.discard(directive.player)  # what its learner still answers is of the old weights
+
+    def _mean_of(self, parents: tuple[Parent, ...], saved: Arrays) -> Arrays:
+        """The donor's restart state with the weighted mean of the parents' weights, and a new optimizer for them.
+
+        Raises:
+          CorruptSnapshot, MissingSnapshot: as `get_checkpoint`; a parent that has another network is named.
+        """
+        mean = np.zeros(weights_in(saved).shape, np.float64)
+        for parent in parents:
+            weights = weights_in(self._policies.get_checkpoint(parent.player, parent.checkpoint))
+            if weights.shape != mean.shape:
+                raise MissingSnapshot(f"{parent.player} has {weights.size} weights, the mean {mean.size}")
+            mean += parent.weight * weights
+        return with_weights(saved, mean.astype(np.float32))
 
 
 ACTS: Mapping[type[Event], Callable[[Effects, Any], None]] = {

@@ -9,6 +9,7 @@ from typing import Literal
 
 from league.agents.learner.algorithms.q_config import DDPGConfig, DQNConfig, TD3Config
 from league.agents.learner.config import MAX_COST
+from league.agents.learner.evolution.config import CMAConfig, ESConfig
 
 CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")
 """Options that bound the importance ratios."""
@@ -166,6 +167,8 @@ ALGORITHM_OPTIONS: Mapping[str, type] = {
     "ddpg": DDPGConfig,
     "td3": TD3Config,
     "search_targets": SearchTargetsConfig,
+    "es": ESConfig,
+    "cmaes": CMAConfig,
 }
 """Name of a registered algorithm -> the record of its options."""
 

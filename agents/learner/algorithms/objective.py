@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATERS
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.nets.heads import Head
@@ -178,4 +178,4 @@ def learns_from(config: LearnerConfig) -> tuple[str, ...]:
 
 
 def _builder(config: LearnerConfig) -> Any:
-    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), OBJECTIVES, what=PLACE)
+    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), {**OBJECTIVES, **UPDATERS}, what=PLACE)

@@ -1,4 +1,4 @@
-"""Registers objectives, optimizers, step backends, update modes and their parts by name."""
+"""Registers objectives, updaters without gradients, optimizers, step backends, update modes and their parts by name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ OBJECTIVES: Mapping[str, str] = {
     "search_targets": "league.agents.learner.algorithms.search_targets:SearchTargets",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
+
+UPDATERS: Mapping[str, str] = {
+    "es": "league.agents.learner.evolution.es_updater:ESUpdater",
+    "cmaes": "league.agents.learner.evolution.cma_updater:CMAUpdater",
+}
+"""Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution_updater.Evolving`."""
 
 OPTIMIZERS: Mapping[str, str] = {
     "adagrad": "league.agents.learner.step.optimizers:adagrad",

@@ -38,6 +38,7 @@ PBT_SELECTIONS: Mapping[str, str] = {
     "truncation": "league.core.pbt.pbt_selection:Truncation",
     "elo_gap": "league.core.pbt.pbt_selection:EloGap",
     "tournament": "league.core.pbt.pbt_selection:BinaryTournament",
+    "weighted_mean": "league.core.pbt.pbt_selection:WeightedMean",
 }
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 

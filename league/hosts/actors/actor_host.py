@@ -19,12 +19,14 @@ from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, Acting
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
 from league.agents.acting.split_arena import SplitArena
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.episodes import EpisodeRecorder, Episodes
 from league.agents.unroll.field_table import Record
-from league.agents.unroll.unroll import concatenate
+from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
 from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
@@ -128,7 +130,7 @@ class ActorHost:
                 self._imported_networks[name] = build_network(self._spec, network, seed=0)
 
     def _parts_of(self, setup: HostSetup, network: Network) -> _PolicyParts:
-        place = ActingPlace(_host_number(self._name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs)
+        place = ActingPlace(_host_number(self._name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs, setup.seed)
         acting = make_acting(setup.acting, self._spec, place)
         return _PolicyParts(network, acting, make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE))
 
@@ -216,7 +218,8 @@ class ActorHost:
             assert isinstance(arena, Arena), "the state of one arena for one in parts"
             arena.load(arrays, assignments, policies)
             if pending is not None:
-                self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
+                kind = Episodes if self._setup.of(key).learner.evolves else Unrolls
+                self._pending[key] = [self._codec.open(pending.tobytes()).rows_of(kind)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""
@@ -276,7 +279,20 @@ class ActorHost:
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
             first_game=first_game,
+            recorder=self._recorder(key, part, num_games=env.num_envs),
         )
+
+    def _recorder(self, key: str, part: int, *, num_games: int) -> EpisodeRecorder | None:
+        """The counter of episodes of an evolving player; None for unrolls, and where nothing is recorded.
+
+        Opposite perturbations are played in parts of the arena: their rounds have equal seeds.
+        """
+        if not self._setup.of(key).learner.evolves or key == RATING_ARENA:
+            return None
+        pair = part % max(self._setup.num_splits // 2, 1)
+        place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}/round/{pair}"
+        num_rows = num_games * self._spec.num_seats
+        return EpisodeRecorder(num_games=num_games, num_rows=num_rows, seed=zlib.crc32(place.encode()))
 
     def _policies(
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
@@ -341,6 +357,7 @@ class ActorHost:
             player=player,
             version_min=int(recorded.versions.min()),
             version_max=int(recorded.versions.max()),
+            noise=noise_table(self._setup.seed).checksum if self._setup.of(player).learner.evolves else 0,
         )
         try:
             return self._codec.encode(recorded, header)

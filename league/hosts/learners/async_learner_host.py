@@ -335,15 +335,16 @@ class AsyncLearnerHost:
 
     def _hold(self, player: str, learner: Learner, *, first_version: int, generation: int) -> None:
         has_gpu = torch.cuda.is_available()
+        own = self._setup.of(player)
         place = SourcePlace(
-            decoded,
+            lambda chunk: decoded(chunk, own),
             threads=GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1,
             changed=self._changed,
             pinned=has_gpu,
             generation=generation,
         )
         source = player_source(player, self._setup, self._spec, place)
-        in_step = InStep(self._changed, batch_rows=self._setup.of(player).learner.batch_rows)
+        in_step = InStep(self._changed, batch_rows=own.learner.batch_rows)
         with self._changed:
             newest = newest_of(player, learner, None)
             self._held[player] = _Held(learner, source, newest, in_step, first_version, generation=generation)

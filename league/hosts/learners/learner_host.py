@@ -12,11 +12,13 @@ import torch
 from league.agents.learner.build import build_learner
 from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
 from league.agents.learner.errors import GradientCheckError, LearnerError
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
-from league.agents.unroll.unroll import Unrolls
+from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.field_table import Record
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -145,6 +147,7 @@ def player_learner(
             teacher=setup.teacher,
             launcher=workers.launcher,
             stage_device=workers.device,
+            run_seed=setup.seed,
         )
     except GradientCheckError as error:
         raise LeagueError(f"learner.pipeline: {error}.") from error
@@ -179,14 +182,33 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
 
 
-def decoded(chunk: OpenChunk) -> Unrolls:
-    """The rows of a chunk, checked against its header. Raises ChunkError."""
-    unrolls = chunk.unrolls()
-    check_versions(chunk.header, unrolls)
-    return unrolls
+def decoded(chunk: OpenChunk, setup: HostSetup) -> Record:
+    """The rows of a chunk, of the kind that its player learns from. setup: of the player.
+
+    Raises:
+      ChunkError: they are of another kind, the header does not cover their versions, or the host that made them has
+        another table of noise.
+    """
+    if not setup.learner.evolves:
+        unrolls = chunk.unrolls()
+        check_versions(chunk.header, unrolls)
+        return unrolls
+    own = noise_table(setup.seed).checksum
+    if chunk.header.noise != own:
+        raise ChunkError(
+            f"the table of noise of the actor host has the checksum {chunk.header.noise:x}, the learner's {own:x}: "
+            "equal indices mean different perturbations; run the same version of numpy on every machine"
+        )
+    episodes = chunk.rows_of(Episodes)
+    check_versions(chunk.header, episodes)
+    try:
+        episodes.check()
+    except ValueError as error:
+        raise ChunkError(str(error)) from error
+    return episodes
 
 
-def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
+def check_versions(header: ChunkHeader, unrolls: Record) -> None:
     """Refuse a chunk whose header does not cover its rows' versions: by the header it is kept or dropped after a reset.
 
     Raises:
@@ -199,10 +221,3 @@ def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
         raise ChunkError(
             f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
         )
-
-
-def decoded(chunk: OpenChunk) -> Unrolls:
-    """The rows of a chunk. Raises ChunkError where they are not as it says."""
-    unrolls = chunk.unrolls()
-    check_versions(chunk.header, unrolls)
-    return unrolls
