@@ -31,6 +31,7 @@ from league.wording import counted
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig
+    from league.agents.nets.config import NetworkConfig
     from league.config.actor_config import ActorConfig
     from league.config.run_config import (
         BudgetConfig,
@@ -86,7 +87,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     for problem in wait_problems(config.actors, config.learner):
         yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
-    yield from _search_problems(config)
+    yield from search_problems(config.actors, config.network, config.env)
     yield from evolution_problems(config.actors, config.learner)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
@@ -136,25 +137,19 @@ def _acting_problems(actors: ActorConfig) -> Iterator[str]:
             yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
 
 
-def _search_problems(config: RunConfig) -> Iterator[str]:
-    """Settings with which nothing can be searched, or nothing of it is learnt from."""
-    actors, workers, core = config.actors, config.env.workers, kind_of(config.network.core)
-    kinds = {name: kind_of(getattr(actors, name), DEFAULT_ACTING) for name in ("acting", "acting_frozen")}
-    for name in (name for name, kind in kinds.items() if kind == SEARCH):
-        if workers not in ("auto", 0):
+def search_problems(actors: ActorConfig, network: NetworkConfig, env: EnvConfig) -> Iterator[str]:
+    """Settings with which nothing can be searched."""
+    core = kind_of(network.core)
+    for name in ("acting", "acting_frozen"):
+        if kind_of(getattr(actors, name), DEFAULT_ACTING) != SEARCH:
+            continue
+        if env.workers not in ("auto", 0):
             yield (
-                f"env.workers: {workers} child processes keep the games, which cannot be copied there, and "
-                f"actors.{name} is search; set env.workers: 0"
+                f"actors.{name}: search plays copies of the games, and env.workers keeps these in {env.workers} child "
+                "processes, where they cannot be copied; set env.workers: 0"
             )
         if core != "none":
-            yield f"network.core: {core} remembers one game, and actors.{name} is search, which tries many; use none"
-    if kinds["acting"] == SEARCH != kinds["acting_frozen"]:
-        for group in config.league.players:
-            if group.matchmaker_name == "generator":
-                yield (
-                    f"actors.acting_frozen: {kinds['acting_frozen']} would make the games of {group.prefix}, whose "
-                    "matchmaker is generator, without search; give it what actors.acting has"
-                )
+            yield f"actors.{name}: search tries many games, and network.core {core} remembers one; set it to none"
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:
