@@ -20,6 +20,9 @@ VECTORS = (WEIGHTS, TARGET, TEACHER, EMA)
 not change, and the caller of `load` has it."""
 OPTIMIZER_VECTOR, OPTIMIZER_NUMBER = "optimizer_vector.", "optimizer_number."
 """Before the names of the optimizer's own entries: those with one number per parameter, and single numbers."""
+OPTIMIZER_STEPS = "optimizer_steps"
+MODE_VECTOR, MODE_NUMBER = "mode_vector.", "mode_number."
+"""The same for the update mode's."""
 
 _COUNTERS, _SCALES = "counters", "scales"
 
@@ -41,7 +44,12 @@ class Counters:
 
 def is_vector(name: str) -> bool:
     """True if the entry of that name has one number per parameter, or is empty."""
-    return name in VECTORS or name.startswith(OPTIMIZER_VECTOR)
+    return name in VECTORS or name.startswith((OPTIMIZER_VECTOR, MODE_VECTOR))
+
+
+def is_averaged(name: str) -> bool:
+    """True if the entry is the mean over replicas where their weights differ; the others are those of one of them."""
+    return name == WEIGHTS or name.startswith(MODE_VECTOR)
 
 
 def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generic]) -> Arrays:
@@ -52,6 +60,14 @@ def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generi
 def weights_alone(vector: NDArray[np.float32], *, teacher: NDArray[np.float32] | None = None) -> Arrays:
     """Arrays from which an updater starts with weights [P] and a new optimizer."""
     return with_teacher({WEIGHTS: vector}, teacher)
+
+
+def with_weights(saved: Mapping[str, NDArray[np.generic]], vector: NDArray[np.float32]) -> Arrays:
+    """A learner's restart state with other weights [P]: their average begins again, and so does every optimizer."""
+    of_optimizer = (OPTIMIZER_VECTOR, OPTIMIZER_NUMBER, MODE_VECTOR, MODE_NUMBER)
+    kept = {name: array for name, array in saved.items() if name != TARGET and not name.startswith(of_optimizer)}
+    average = vector.copy() if ema_in(saved) is not None else np.zeros(0, np.float32)
+    return {**kept, WEIGHTS: vector, EMA: average}
 
 
 def with_teacher(saved: Mapping[str, NDArray[np.generic]], teacher: NDArray[np.float32] | None) -> Arrays:
@@ -67,6 +83,11 @@ def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
 def ema_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32] | None:
     """float32 [P], the moving average of the weights; None if there is none."""
     return np.asarray(saved[EMA], np.float32) if EMA in saved and saved[EMA].size else None
+
+
+def optimizer_steps_in(saved: Mapping[str, NDArray[np.generic]]) -> int:
+    """Steps of the optimizer since the weights were new; 0 where they are not known."""
+    return int(np.asarray(saved[OPTIMIZER_STEPS], np.int64)) if OPTIMIZER_STEPS in saved else 0
 
 
 def counters_in(saved: Mapping[str, NDArray[np.generic]]) -> Counters:

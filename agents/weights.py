@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 
 class WeightsError(Exception):
@@ -126,12 +126,18 @@ class FlatParameters:
     """A network's parameters and gradients as two flat tensors; the network's own tensors are views of them.
 
     Clipping and stepping then touch one tensor instead of dozens, without copies.
+
+    Args:
+      values: float32 [P], memory that the parameters take their numbers from and live in; None for new memory with
+        their own numbers.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, *, values: Tensor | None = None) -> None:
         self._network = network
         self.layout = layout_of(network)
-        self.values = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
+        if values is None:
+            values = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
+        self.values = values
         self.gradients = torch.zeros_like(self.values)
         self._point(list(network.parameters()))
 

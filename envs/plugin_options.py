@@ -107,7 +107,12 @@ def make_options(record: type, given: Mapping[str, object], *, place: str) -> An
     problems = [f"{place}.{_unknown(key, list(fields))}" for key in given if key not in fields]
     values: dict[str, object] = {}
     for name, field in fields.items():
-        if name in given:
+        if name in given and dataclasses.is_dataclass(hints[name]):
+            try:
+                values[name] = _nested(given[name], hints[name], place=f"{place}.{name}")
+            except OptionsError as error:
+                problems += error.problems
+        elif name in given:
             try:
                 values[name] = _converted(given[name], hints[name])
             except ValueError as error:
@@ -124,6 +129,13 @@ def make_options(record: type, given: Mapping[str, object], *, place: str) -> An
     if problems:
         raise OptionsError(problems)
     return made
+
+
+def _nested(value: object, record: Any, *, place: str) -> object:
+    """The record of options that are a mapping of their own."""
+    if not isinstance(value, Mapping):
+        raise OptionsError([f"{place}: {value!r} does not fit: it should be a mapping"])
+    return make_options(record, value, place=place)
 
 
 def _own_problems(made: object) -> Iterator[str]:

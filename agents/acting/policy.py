@@ -6,7 +6,7 @@ Shape letters: K slots to act for, A actions, H sub-actions, C core state size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +39,19 @@ class CoreRows:
 
 
 @dataclass(frozen=True)
+class Round:
+    """A round of games that began together; arenas of equal games play equal seeds on the same opponents and chance.
+
+    Fields:
+      seed: from which the games began. seats: int64 [N], the seat of each game whose episode counts; -1 where it has
+        ended and the game idles.
+    """
+
+    seed: int
+    seats: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class ActInputs:
     """Inputs of a policy: some of the slots of a turn.
 
@@ -48,6 +61,8 @@ class ActInputs:
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
       history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
       core_rows: of the slots; None where the caller keeps every core state.
+      plies: int64 [N], decisions so far in the episode of each game of the env; None where the caller counts none.
+      round: that the games are in; None where they are in none.
       first_game: number of the env's first game among those of its host.
     """
 
@@ -57,6 +72,8 @@ class ActInputs:
     core: NDArray[np.float32]
     history: Sequence[Sequence[int]] | None = None
     core_rows: CoreRows | None = None
+    plies: NDArray[np.int64] | None = None
+    round: Round | None = None
     first_game: int = 0
 
     @property
@@ -68,7 +85,7 @@ class ActInputs:
     def at(self, slots: NDArray[np.int64]) -> ActInputs:
         """Those of some of the slots, of inputs for every slot of the turn; without the history."""
         places = None if self.core_rows is None else self.core_rows.at(slots)
-        return ActInputs(self.env, self.turn, slots, self.core[slots], core_rows=places, first_game=self.first_game)
+        return replace(self, slots=slots, core=self.core[slots], history=None, core_rows=places)
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,22 @@ import numpy as np
 import torch
 
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import UPDATE_MODES
-from league.agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
+from league.agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
 from league.agents.learner.data.batch import batch_from
+from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline.partition import plan_pipeline
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network
+from league.agents.learner.replicas.config import replica_problems
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.step.updater import LocalUpdater, Updater
 from league.agents.learner.workers.distributed_updater import UpdaterGroup
+from league.agents.learner.workers.free_group import FreeGroup
+from league.agents.learner.workers.thread_group import ThreadWorkerGroup
 from league.agents.learner.workers.worker import NetworkPlan, WorkerSetup
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.nets.config import NetworkConfig
@@ -31,8 +35,8 @@ from league.agents.restart_state import weights_alone
 from league.agents.torch_runtime import keep_float32, with_own_defaults
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
-from league.agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
-from league.envs.component_choice import kind_of
+from league.agents.weights import FlatParameters, Layout, Weights, WeightsError, layout_of, require_finite
+from league.envs.component_choice import given_options, kind_of
 from league.envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
@@ -54,6 +58,7 @@ def build_learner(
     teacher: Weights | None = None,
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
+    run_seed: int = 0,
 ) -> Learner:
     """Build a learner with freshly initialised weights, on the GPU if there is one.
 
@@ -65,6 +70,7 @@ def build_learner(
       teacher: weights of the teacher of `config.teacher_cost`, of the same network.
       launcher: starts workers if the config needs any.
       stage_device: device of those workers; None for a GPU each if this machine has as many, else the CPU.
+      run_seed: of what all hosts of a run make alike: the noise of evolution strategies.
     Raises:
       ValueError: a setting is impossible; the message lists all.
       WeightsError: the teacher is of another network, or not finite.
@@ -78,6 +84,7 @@ def build_learner(
         teacher=teacher,
         launcher=launcher,
         stage_device=stage_device,
+        run_seed=run_seed,
     )
     try:
         return Learner(updater, layout, config, teacher=None if teacher is None else teacher.vector)
@@ -95,13 +102,19 @@ def build_updater(
     teacher: Weights | None = None,
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
-) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
+    run_seed: int = 0,
+) -> tuple[Updater, Layout]:
     """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
     With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
-    autograd's, unless the update mode is the user's own. The cut into stages is timed on the stages' device.
+    autograd's. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output), *group_problems(plan.spec, config)]
+    problems += replica_problems(
+        config.pipeline.update_mode,
+        replicas=config.pipeline.replicas,
+        value_normalisation=config.value_normalisation,
+    )
     if config.has_teacher and teacher is None:
         problems.append(f"teacher_cost: {config.teacher_cost} to {config.teacher_cost_end} needs the teacher's weights")
     if problems:
@@ -111,25 +124,29 @@ def build_updater(
     unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length)
     here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
+    if config.evolves:
+        return make_evolving(FlatParameters(network).values.numpy(), config, seed=run_seed), layout
     if config.pipeline.backend_name == "single" and config.pipeline.num_workers == 0 and config.compile_mode == "none":
         alone = local_updater(network, config, here)
         _load_teacher(alone, teacher)
         return alone, layout
     there = here
+    problems = mode_problems(config, size=layout.size, device=device_of_workers(config, stage_device))
+    if problems:
+        raise ValueError("; ".join(problems))
     if config.pipeline.num_workers:
-        there = dataclasses.replace(here, device=_device_of_workers(config, stage_device))
+        there = dataclasses.replace(here, device=device_of_workers(config, stage_device))
     boundaries: tuple[Boundary, ...] = ()
     if config.pipeline.stages > 1:
         config, boundaries = _with_stage_cut(network, unrolls, config, there)
-    updater: UpdaterGroup | LocalUpdater
+    updater: UpdaterGroup | FreeGroup | LocalUpdater
     if config.pipeline.num_workers:
         updater = _start_workers(plan, config, boundaries, layout, placement=there, launcher=launcher)
     else:
         updater = local_updater(plan.build(), config, here)
     try:
         _load_teacher(updater, teacher)
-        if kind_of(config.pipeline.update_mode, DEFAULT_UPDATE_MODE) in UPDATE_MODES:  # another may change gradients
-            _require_equal_gradients(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
+        _require_equal_gradients(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise
@@ -153,14 +170,33 @@ def group_problems(spec: EnvSpec, config: LearnerConfig) -> list[str]:
     return problems
 
 
-def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
+def mode_problems(config: LearnerConfig, *, size: int, device: torch.device | None = None) -> list[str]:
+    """Settings of replicas on clocks of their own that do not go with a network or a machine, one sentence each.
+
+    Args:
+      size: parameters of the network. device: of the replicas; None for what this machine has.
+    """
+    device = device_of_workers(config, None) if device is None else device
+    pipeline, place = config.pipeline, "pipeline.update_mode"
+    found = []
+    if pipeline.num_shards > size:
+        found.append(f"{place}.shards: {pipeline.num_shards} shards for {size} parameters; use at most {size}")
+    if kind_of(pipeline.update_mode) == "hogwild" and device.type != "cpu":
+        found.append(
+            f"{place}: the replicas of hogwild change the same weights in the memory of one machine, and GPUs compute "
+            f"with copies; hide the GPUs from the run, or use parameter_server for {pipeline.replicas} replicas"
+        )
+    return found
+
+
+def device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
     """The device to time and place stages on: as stated, else a GPU per worker if there are as many, else the CPU.
 
     Stages on GPUs of other machines are timed on the CPU if this process sees no GPU.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if stated is None:
-        return torch.device("cuda" if gpus >= config.pipeline.num_workers else "cpu")
+        return torch.device("cuda" if gpus >= config.pipeline.num_workers - config.pipeline.num_shards else "cpu")
     return stated if gpus or stated.type == "cpu" else torch.device("cpu")
 
 
@@ -208,28 +244,37 @@ def _start_workers(
     *,
     placement: Placement,
     launcher: WorkerGroupLauncher,
-) -> UpdaterGroup:
-    """Start workers on the placement's device, a GPU each; the launcher may place them elsewhere."""
+) -> UpdaterGroup | FreeGroup:
+    """Start workers on the placement's device, a GPU each; the launcher may place them elsewhere.
+
+    The shards of a parameter server are on the CPU.
+    """
     on_gpu = placement.device.type == "cuda"
+    num_computing = config.pipeline.num_workers - config.pipeline.num_shards
     setups = [
         WorkerSetup(
             plan=plan,
             config=config,
             rank=rank,
             dtype=str(placement.dtype).removeprefix("torch."),
-            device=f"cuda:{rank}" if on_gpu else "cpu",
+            device=f"cuda:{rank}" if on_gpu and rank < num_computing else "cpu",
             boundaries=boundaries,
             rendezvous="",
         )
         for rank in range(config.pipeline.num_workers)
     ]
-    group = UpdaterGroup(setups, layout, config, launcher=launcher)
+    group: UpdaterGroup | FreeGroup
+    if config.pipeline.is_free:
+        in_threads = given_options(config.pipeline.update_mode).get("workers") == "threads"
+        group = FreeGroup(setups, layout, config, launcher=ThreadWorkerGroup if in_threads else launcher)
+    else:
+        group = UpdaterGroup(setups, layout, config, launcher=launcher)
     group.start()
     return group
 
 
 def _require_equal_gradients(
-    updater: UpdaterGroup | LocalUpdater,
+    updater: UpdaterGroup | FreeGroup | LocalUpdater,
     network: Network,
     spec: UnrollSpec,
     layout: Layout,
@@ -243,7 +288,7 @@ def _require_equal_gradients(
     They are computed on the device of the updater's workers if this process has it: other devices round differently.
     """
     alone = dataclasses.replace(config, pipeline=PipelineConfig(backend="single"), microbatches=1, compile_mode="none")
-    device_type = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
+    device_type = placement.device.type if isinstance(updater, LocalUpdater) else updater.device_type
     if device_type == "cpu" or torch.cuda.is_available():
         placement = dataclasses.replace(placement, device=torch.device(device_type))
     reference = local_updater(network, alone, placement)
@@ -271,7 +316,7 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
         objective=objective,
         optimizer=optimizer,
         heads=network.blocks[-1].module,
-        mode=make_update_mode(config.pipeline.update_mode, None),
+        mode=make_update_mode(config.pipeline.update_mode, ProcessReplicas(None)),
         placement=placement,
         config=config,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from league.envs.component_choice import Component, kind_of
+from league.agents.learner.algorithms.registry import UPDATERS
+from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
@@ -24,6 +25,9 @@ DEFAULT_OPTIMIZER = "adam"
 DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
 DEFAULT_UPDATE_MODE = "all_reduce"
+
+FREE_MODES = ("parameter_server", "hogwild")
+"""Update modes whose replicas run on clocks of their own; so do those of any other with the option `asynchronous`."""
 
 VALUE_NORMALISATIONS = ("none", "popart")
 
@@ -81,8 +85,8 @@ class PipelineConfig:
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
       replicas: copies that each learn from their own rows of the batch.
-      update_mode: synchronisation of the replicas: "all_reduce", "module:attribute" of your own, or a mapping of its
-        name as `kind` and its options.
+      update_mode: how the replicas agree: "all_reduce", "local_sgd", "gossip", "parameter_server", "hogwild" or
+        "module:attribute" of your own, or a mapping of its name as `kind` and its options, see `replicas.config`.
       stage_timeout_s: seconds after which a worker without an answer counts as hung.
       start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """
@@ -120,12 +124,33 @@ class PipelineConfig:
     @property
     def num_workers(self) -> int:
         """Number of worker processes beside the learner's own; 0 if it computes by itself."""
+        if self.is_free:
+            return self.replicas + self.num_shards
         workers = self.replicas * self.pipeline_workers
         return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
 
+    @property
+    def is_free(self) -> bool:
+        """True if each replica takes the next batch when it is idle."""
+        asynchronous = given_options(self.update_mode).get("asynchronous") is True
+        return asynchronous or kind_of(self.update_mode, DEFAULT_UPDATE_MODE) in FREE_MODES
+
+    @property
+    def num_shards(self) -> int:
+        """Processes of a parameter server, beside those of the replicas."""
+        if kind_of(self.update_mode, DEFAULT_UPDATE_MODE) != "parameter_server":
+            return 0
+        shards = given_options(self.update_mode).get("shards", 1)
+        return shards if isinstance(shards, int) else 1  # another is refused where options are checked
+
+    @property
+    def waits_for_all(self) -> bool:
+        """True if free replicas begin their batches together, because a step takes the gradients of all."""
+        return self.is_free and given_options(self.update_mode).get("sync") is True
+
     def problems(self) -> list[str]:
         """Every invalid setting, one sentence each that starts with the field's name."""
-        found = []
+        found = self._free_problems() if self.is_free else []
         for name in ("stages", "replicas", "stages_per_worker"):
             if not 1 <= getattr(self, name) <= MAX_PARTS:
                 found.append(f"{name}: {getattr(self, name)} is not between 1 and {MAX_PARTS}")
@@ -158,6 +183,18 @@ class PipelineConfig:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
         return found
 
+    def _free_problems(self) -> list[str]:
+        """Settings that do not go with replicas on clocks of their own."""
+        mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
+        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
+            found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
+        if self.stages > 1:
+            found.append(
+                f"stages: replicas under {mode} run on clocks of their own and each hold the whole network, not "
+                f"{self.stages} stages; use 1"
+            )
+        return found
+
 
 @dataclass(frozen=True)
 class LearnerConfig:
@@ -165,10 +202,13 @@ class LearnerConfig:
 
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
+      per_episode: whether an unroll holds one whole episode of a seat, so that its outcome is in it; decisions that are
+        missing at its end are not learnt from. An episode of more than `unroll_length` decisions is cut.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3" or "module:attribute" of an objective, or a mapping of
-        its name as `kind` and its options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3", "search_targets" or "module:attribute" of an objective;
+        "es" or "cmaes", which learn from what episodes of perturbed weights earn; or a mapping of its name as `kind`
+        and its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
       row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
@@ -209,6 +249,7 @@ class LearnerConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     unroll_length: int = 16
+    per_episode: bool = False
     batch_rows: int = 128
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM
@@ -238,6 +279,11 @@ class LearnerConfig:
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
 
     @property
+    def evolves(self) -> bool:
+        """True for evolution strategies, which learn from `Episodes`, without gradients."""
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
+
+    @property
     def pieces(self) -> int:
         """Microbatches that a whole batch is cut into: one for each thread where there are several."""
         return max(self.microbatches, self.pipeline.threads)
@@ -245,7 +291,12 @@ class LearnerConfig:
     @property
     def microbatch_rows(self) -> int:
         """Rows of one microbatch."""
-        return self.batch_rows // (self.pipeline.replicas * self.microbatches)
+        return self.batch_rows // (self.rows_cut * self.microbatches)
+
+    @property
+    def rows_cut(self) -> int:
+        """Replicas that share one batch: 1 where each takes a batch of its own."""
+        return 1 if self.pipeline.is_free else self.pipeline.replicas
 
     def learning_rate_at(self, budget_fraction: float) -> float:
         """Step size when `budget_fraction` of the budget is spent, in [0, 1]."""
@@ -309,7 +360,7 @@ class LearnerConfig:
         ]
 
     def _batch_problems(self) -> list[str]:
-        replicas = self.pipeline.replicas
+        replicas = self.rows_cut
         counts = {"batch_rows": self.batch_rows, "microbatches": self.microbatches}
         missing = [f"{name}: {count} must be at least 1" for name, count in counts.items() if count < 1]
         if missing or replicas < 1:
@@ -346,6 +397,11 @@ class LearnerConfig:
             )
         if pipeline.threads > 1:
             found += self._thread_problems()
+        if pipeline.is_free and self.value_normalisation == "popart":
+            found.append(
+                "value_normalisation: popart changes the network beside the optimizer, and replicas on clocks of their "
+                "own would each do so from other moments; use none"
+            )
         if pipeline.stages > 1 and pipeline.schedule != "gpipe" and self.microbatches < pipeline.pipeline_workers:
             found.append(
                 f"microbatches: {pipeline.schedule} over {pipeline.pipeline_workers} workers needs at least as many "

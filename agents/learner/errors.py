@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class LearnerError(Exception):
     """Base of a learner's errors."""
@@ -17,6 +19,23 @@ class StageError(LearnerError):
 
 class StageDiedError(StageError):
     """A worker's process ended, or it reported an error and ended."""
+
+
+class PeersLostError(StageDiedError):
+    """Another worker of the group is gone; raised in a worker that waits for it, whose own weights are whole."""
+
+
+class ReplicaLostError(StageDiedError):
+    """A replica was lost, while others hold newer weights than any restart state.
+
+    Attributes:
+      saved: arrays to go on from, see `Updater.load`. lost_steps: decisions learnt from that went with the replica.
+    """
+
+    def __init__(self, text: str, saved: dict[str, Any], *, lost_steps: int) -> None:
+        super().__init__(text)
+        self.saved = saved
+        self.lost_steps = lost_steps
 
 
 class StageHungError(StageError):

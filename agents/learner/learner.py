@@ -18,7 +18,8 @@ from league.agents.learner.algorithms.objective import LossWeights, needs_fresh
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
 from league.agents.learner.data.intake import Intake
-from league.agents.learner.errors import NonFiniteError, StageError
+from league.agents.learner.errors import NonFiniteError, ReplicaLostError, StageError
+from league.agents.learner.evolution.evolution_updater import Evolving
 from league.agents.learner.step.advantage_scale import AdvantageScale
 from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
 from league.agents.restart_state import (
@@ -30,7 +31,7 @@ from league.agents.restart_state import (
     weights_alone,
     with_teacher,
 )
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50
@@ -59,6 +60,11 @@ class UpdateReport:
       learning_rate, entropy_cost: in force.
       loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 if it has no weight.
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
+      skipped_replicas: that left this update out because their own gradient was not finite.
+      sent_bytes: weights and gradients between replicas, by all of them.
+      gradient_lag_mean, gradient_lag_max: of gradients that came to the weights late, in steps since their own were
+        fetched. dropped_gradients: discarded as stale or as outliers.
+      lost_members: of a group on clocks of their own, a sentence each.
     """
 
     version: int
@@ -82,7 +88,13 @@ class UpdateReport:
     teacher_kl: float = 0.0
     waited_s: float = 0.0
     update_s: float = 0.0
+    skipped_replicas: int = 0
+    sent_bytes: int = 0
     sampled_steps: int = 0
+    gradient_lag_mean: float = 0.0
+    gradient_lag_max: int = 0
+    dropped_gradients: int = 0
+    lost_members: tuple[str, ...] = ()
 
 
 class Learner:
@@ -125,7 +137,7 @@ class Learner:
         self._restarts_in_a_row = 0
         self._keep_good()
 
-    def update(self, unrolls: AnyUnrolls, *, budget_fraction: float) -> UpdateReport:
+    def update(self, unrolls: AnyRows, *, budget_fraction: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
 
         Args:
@@ -139,7 +151,7 @@ class Learner:
 
     def update_stream(
         self,
-        blocks: Iterable[AnyUnrolls],
+        blocks: Iterable[AnyRows],
         *,
         budget_fraction: float,
         threads: int = 1,
@@ -174,7 +186,8 @@ class Learner:
             vector = self._updater.weights()
         require_finite(vector)
         vector.setflags(write=False)
-        return Weights(vector=vector, layout=self._layout, version=self.version)
+        weights = Weights(vector=vector, layout=self._layout, version=self.version)
+        return self._updater.published(weights) if isinstance(self._updater, Evolving) else weights
 
     def reconfigure(self, config: LearnerConfig) -> None:
         """Use these rates, costs and limits from the next update on; batch, network and objective stay as built."""
@@ -199,6 +212,7 @@ class Learner:
         """
         self._take_over(weights)
         self.version, self.trained_steps, self.sampled_steps = weights.version, trained_steps, trained_steps
+        self._good_steps = trained_steps, trained_steps
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, their average, optimizer moments, counters, running scales."""
@@ -232,7 +246,7 @@ class Learner:
 
     def _update(
         self,
-        blocks: Iterable[AnyUnrolls],
+        blocks: Iterable[AnyRows],
         *,
         budget_fraction: float,
         microbatches_per_block: int,
@@ -289,7 +303,13 @@ class Learner:
             teacher_kl=stats.teacher_kl / steps,
             waited_s=intake.waited_s,
             update_s=seconds,
+            skipped_replicas=result.skipped_replicas,
+            sent_bytes=result.bytes_sent,
             sampled_steps=self.sampled_steps,
+            gradient_lag_mean=sum(result.group.lags) / max(len(result.group.lags), 1),
+            gradient_lag_max=max(result.group.lags, default=0),
+            dropped_gradients=result.group.dropped,
+            lost_members=result.group.lost,
         )
 
     def _num_stale(self, ages: NDArray[np.int32]) -> int:
@@ -320,6 +340,7 @@ class Learner:
     def _keep_good(self) -> None:
         """Copy the present state, which is finite, for a later rollback."""
         self._good, self._good_scale = self._updater.save(), self._scale.save()
+        self._good_steps = self.trained_steps, self.sampled_steps
 
     def _roll_back(self) -> None:
         if self._bad_in_a_row >= 2 * self._config.rollback_after:
@@ -330,13 +351,19 @@ class Learner:
         self._return_to_good()
 
     def _restart(self, error: StageError) -> None:
-        """Restart lost workers from the last good state."""
+        """Restart lost workers from the weights of those that survived, else from the last good state."""
         self.restarts += 1
         self.skipped_updates += 1
         self._restarts_in_a_row += 1
         if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
             raise error
-        self._return_to_good()
+        if isinstance(error, ReplicaLostError):
+            self._load(error.saved)
+            self.version += 1
+            self.trained_steps -= error.lost_steps
+            self.sampled_steps -= error.lost_steps
+        else:
+            self._return_to_good()
 
     def _take_over(self, weights: Weights) -> None:
         if weights.layout != self._layout:
@@ -349,9 +376,13 @@ class Learner:
         self._keep_good()
 
     def _return_to_good(self) -> None:
-        """Load the last good state under the next version, so that no version means two sets of weights."""
+        """Load the last good state under the next version, so that no version means two sets of weights.
+
+        What was learnt since then is not in the weights any more, and does not count.
+        """
         self._load(self._good)
         self._scale.load(self._good_scale)
+        self.trained_steps, self.sampled_steps = self._good_steps
         self.version += 1
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:

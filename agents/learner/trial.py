@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.algorithms.objective import LossWeights, learns_from
 from league.agents.learner.build import candidate_dtypes, default_device, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
 from league.agents.learner.data.row_source import SourcePlace, make_row_source
@@ -66,7 +66,8 @@ def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> Non
         teacher_cost=0.0,
         teacher_cost_end=0.0,
     )
-    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=SEED)
+    shape = UnrollSpec.of(spec, network, unroll_length=STEPS, recorded=learns_from(config))
+    unrolls = synthetic_unrolls(shape, rows=ROWS, seed=SEED)
     inputs = UpdateInputs(1e-3, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
 
     def learn(dtype: torch.dtype) -> None:

@@ -22,8 +22,8 @@ from league.agents.learner.algorithms.objective import LossWeights, make_objecti
 from league.agents.learner.config import LearnerConfig, PipelineConfig
 from league.agents.learner.data.batch import Batch, batch_from
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
+from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.step.backend import Placement, SingleBackend, make_backend
-from league.agents.learner.step.replica_sync import AllReduce
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.synthetic import synthetic_unrolls
@@ -128,10 +128,10 @@ def _accumulate_in_parallel(network: Network, batch: Batch, placement: Placement
     config = LearnerConfig()
     backend = SingleBackend(network, make_objective(config, network.head), config, placement)
     backend.accumulate([batch.rows(worker * rows_each, (worker + 1) * rows_each)], COEFFICIENTS)
-    mode = AllReduce(dist.group.WORLD)
+    replicas = ProcessReplicas(dist.group.WORLD)
     for parameter in network.parameters():
         assert parameter.grad is not None, "every parameter takes part"
-        mode.before_step(parameter.grad)
+        replicas.add_up(parameter.grad)
 
 
 def _accumulate_in_stages(

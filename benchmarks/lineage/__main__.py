@@ -15,7 +15,14 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.rows import measure_rows
 
-PARTS: Mapping[str, str] = {"q_learning": "benchmarks.lineage.q_learning:q_learning"}
+PARTS: Mapping[str, str] = {
+    "a2c": "benchmarks.lineage.a2c:report",
+    "modes": "benchmarks.lineage.modes:bytes_sent",
+    "modes_kuhn": "benchmarks.lineage.modes:kuhn",
+    "free_modes": "benchmarks.lineage.free_modes:free_modes",
+    "q_learning": "benchmarks.lineage.q_learning:q_learning",
+    "search": "benchmarks.lineage.search:search_rows",
+}
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
 

@@ -5,14 +5,16 @@ The options of a component from outside are checked where its code may be loaded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from league.agents.acting.kinds.config import ACTING_OPTIONS, DEFAULT_ACTING
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE, DEFAULT_UPDATE_MODE
 from league.agents.learner.data.row_source_config import ROW_SOURCE_OPTIONS
+from league.agents.learner.replicas.config import UPDATE_MODE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options
@@ -37,6 +39,7 @@ CHOICES = {
     ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
     ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
     ("learner", "row_source"): Alternatives(DEFAULT_ROW_SOURCE, ROW_SOURCE_OPTIONS),
+    ("learner", "pipeline", "update_mode"): Alternatives(DEFAULT_UPDATE_MODE, UPDATE_MODE_OPTIONS),
     ("actors", "acting"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
     ("actors", "acting_frozen"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
 }
@@ -47,11 +50,19 @@ def with_options(section: str, config: Section) -> tuple[Section, list[str]]:
     """The settings of a section with every option of its components, and what is wrong with the given ones."""
     problems: list[str] = []
     for path, choice in CHOICES.items():
-        if path[0] == section:
-            made, found = _completed(getattr(config, path[-1]), choice, place=".".join(path))
-            config = replace(config, **{path[-1]: made})  # type: ignore[type-var]  # a dataclass with such a field
+        first, *names = path
+        if first == section:
+            given = operator.attrgetter(".".join(names))(config)
+            made, found = _completed(given, choice, place=".".join(path))
+            config = _replaced(config, names, made)
             problems += found
     return config, problems
+
+
+def _replaced(record: Any, path: Sequence[str], value: Component) -> Any:
+    """The record with another value at a path of fields."""
+    name, *rest = path
+    return replace(record, **{name: _replaced(getattr(record, name), rest, value) if rest else value})
 
 
 def _completed(given: Component, choice: Alternatives, *, place: str) -> tuple[Component, list[str]]:

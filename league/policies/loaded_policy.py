@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from league.agents.acting.network_policy import NetworkPolicy, Sampling
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, Policy
+from league.agents.acting.search.config import SearchConfig, game_problems
+from league.agents.acting.search.search_policy import SearchPolicy
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
-from league.envs.protocol import EnvSpec
+from league.envs.protocol import EnvError, EnvSpec
 from league.policies.observation import (
     Observation,
     ObservationMismatch,
@@ -155,11 +157,22 @@ class LoadedPolicy:
         )
         return self._probabilities(output.logits), output.core.numpy()
 
-    def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:
-        """A batched copy for matches. greedy: None takes over this policy's own."""
+    def as_seat_policy(self, *, greedy: bool | None = None, search: int = 0) -> NetworkPolicy | SearchPolicy:
+        """A batched copy for matches.
+
+        Args:
+          greedy: None takes over this policy's own.
+          search: simulations before each move, which is then the most visited one; 0 for none.
+        Raises:
+          EnvError: the game or the network cannot be searched; one sentence.
+        """
         policy = NetworkPolicy(self._network, choice=Sampling(self.greedy if greedy is None else greedy))
         policy.adopt(self._weights)
-        return policy
+        if not search:
+            return policy
+        for problem in game_problems(self.spec, can_copy=True):
+            raise EnvError(f"--search {search}: {problem}")
+        return SearchPolicy(policy, SearchConfig(simulations=search), explores=False)
 
     def _probabilities(self, dist_params: torch.Tensor) -> NDArray[np.float32]:
         """Of every numbered action, float32 [..., A]."""
@@ -233,9 +246,11 @@ class LoadedMixture:
         """Those of the drawn member; see `LoadedPolicy.probs`."""
         return self._drawn.probs(obs, mask, seat=seat)
 
-    def as_seat_policy(self, *, greedy: bool | None = None) -> MixtureSeatPolicy:
-        """A batched copy for matches, which draws a member for each game and seat."""
-        return MixtureSeatPolicy([(weight, policy.as_seat_policy(greedy=greedy)) for weight, policy in self.members])
+    def as_seat_policy(self, *, greedy: bool | None = None, search: int = 0) -> MixtureSeatPolicy:
+        """A batched copy for matches, which draws a member for each game and seat; arguments as of a single policy."""
+        return MixtureSeatPolicy(
+            [(weight, policy.as_seat_policy(greedy=greedy, search=search)) for weight, policy in self.members]
+        )
 
     def _draw(self) -> LoadedPolicy:
         index = int(self._rng.choice(len(self.members), p=[weight for weight, _ in self.members]))

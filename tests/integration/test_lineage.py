@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from league.agents.learner.config import PipelineConfig
 from league.config.loading import load_config
 from league.core.state.state import LeagueState
 from league.run import launch
@@ -34,6 +35,9 @@ def small(path: Path) -> dict[str, object]:
     plain = yaml.safe_load(path.read_text())
     for section, values in SMALL.items():
         plain[section] = {**plain.get(section, {}), **values}
+    pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
+    if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
+        plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"
     return {**plain, "evaluation": {"bots": []}, "budget": {"env_steps": 100 * STEPS}}
 
 

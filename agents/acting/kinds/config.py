@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from league.agents.acting.search.config import SearchConfig
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,30 @@ class GaussianConfig:
         return found if self.alpha >= 0 else [*found, f"alpha: {self.alpha} must be at least 0"]
 
 
+@dataclass(frozen=True)
+class PerturbedConfig:
+    """Options of `perturbed`, with which evolution strategies act.
+
+    Fields:
+      sigma: standard deviation of the perturbation of each weight; candidates of `cmaes` have their own.
+      greedy: whether perturbed seats take the likeliest action; False for samples.
+    """
+
+    sigma: float = 0.02
+    greedy: bool = False
+
+    def problems(self) -> list[str]:
+        """Every invalid option, one sentence each that starts with the field's name."""
+        return [] if 0 < self.sigma < math.inf else [f"sigma: {self.sigma} must be greater than 0 and finite"]
+
+
 ACTING_OPTIONS: Mapping[str, type] = {
     "sample": SampleConfig,
     "epsilon_greedy": EpsilonGreedyConfig,
     "gaussian": GaussianConfig,
+    "search": SearchConfig,
+    "perturbed": PerturbedConfig,
 }
 """Name of a registered kind of acting -> the record of its options."""
 
-DEFAULT_ACTING = "sample"
+DEFAULT_ACTING, SEARCH = "sample", "search"

@@ -24,6 +24,8 @@ ACTING: Mapping[str, str] = {
     "sample": "league.agents.acting.kinds.sampled:Sampled",
     "epsilon_greedy": "league.agents.acting.kinds.exploring:EpsilonGreedy",
     "gaussian": "league.agents.acting.kinds.exploring:Gaussian",
+    "search": "league.agents.acting.kinds.search:Searching",
+    "perturbed": "league.agents.acting.kinds.perturbed:Perturbed",
 }
 """Name of `actors.acting` -> "module:attribute" of an `ActingKind`."""
 
@@ -37,11 +39,13 @@ class ActingPlace:
     Fields:
       host: number of the actor host, from 0. num_hosts: of the run, at least 1.
       num_games: of each host; `ActInputs.games` counts them.
+      seed: of the run.
     """
 
     host: int = 0
     num_hosts: int = 1
     num_games: int = 1
+    seed: int = 0
 
     def ladder(self, games: NDArray[np.int64], *, first: float, alpha: float) -> NDArray[np.float64]:
         """first ** (1 + alpha i / (N - 1)) float64 [K] for games of this host, i of N among those of all hosts.

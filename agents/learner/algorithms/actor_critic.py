@@ -65,6 +65,7 @@ class ActorCritic(ABC):
     """An `Objective` whose loss is policy + value_cost * value + entropy_cost * entropy loss + optional terms."""
 
     needs_fresh = True
+    learns_from: tuple[str, ...] = ()
 
     def __init__(self, config: LearnerConfig, head: Head, options: ActorCriticConfig) -> None:
         _check_head(config, head, options)

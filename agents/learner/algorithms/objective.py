@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATERS
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.nets.heads import Head
@@ -107,9 +107,12 @@ class Objective(Protocol):
       needs_fresh: decisions of too old behaviour policies are masked out, see `max_policy_lag`. False where
         old decisions are as right as new ones, as for Q-learning: then they may be replayed. Read from the class; an
         objective without it needs fresh ones.
+      learns_from: further fields of unrolls that it learns from, which the kind of acting must record, see
+        `unroll.ASKED`. Read from the class; an objective without it needs none.
     """
 
     needs_fresh: bool
+    learns_from: tuple[str, ...]
 
     @property
     def epochs(self) -> int:
@@ -169,5 +172,10 @@ def needs_fresh(config: LearnerConfig) -> bool:
     return bool(getattr(_builder(config), "needs_fresh", True))
 
 
+def learns_from(config: LearnerConfig) -> tuple[str, ...]:
+    """The further fields that the objective of `config.algorithm` learns from. Raises ValueError if there is none."""
+    return tuple(getattr(_builder(config), "learns_from", ()))
+
+
 def _builder(config: LearnerConfig) -> Any:
-    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), OBJECTIVES, what=PLACE)
+    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), {**OBJECTIVES, **UPDATERS}, what=PLACE)

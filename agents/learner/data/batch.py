@@ -16,7 +16,8 @@ from torch import Tensor
 
 from league.agents.learner.data.streams import mark, wait_for
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.unroll import FIELDS, UnrollFields, Unrolls, joined, learnt_dtype
+from league.agents.unroll.field_table import joined
+from league.agents.unroll.unroll import FIELDS, UnrollFields, Unrolls, learnt_dtype
 
 
 @dataclass(frozen=True, kw_only=True)

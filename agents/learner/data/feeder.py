@@ -48,8 +48,11 @@ class _Counts:
 
 
 def fifo(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
-    """First in, first out: a started feeder, or rows of the caller's thread where no thread may decode."""
-    if not place.threads:
+    """First in, first out: a started feeder, or rows of the caller's thread where no thread may decode.
+
+    Episodes of evolution strategies are few and small, so that no thread decodes them either.
+    """
+    if not place.threads or config.evolves:
         return RowList(config, place)
     feeder = Feeder(
         spec,

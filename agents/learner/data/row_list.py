@@ -1,4 +1,4 @@
-"""Rows of a learner in the caller's own thread: first in, first out, on whichever device they are."""
+"""Rows of a learner as they were decoded in the caller's thread: first in, first out, on whichever device they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace, SourceReport
 from league.agents.learner.errors import FeederTimeoutError
-from league.agents.unroll.device_unrolls import AnyUnrolls, concatenate_any
+from league.agents.unroll.device_unrolls import AnyRows, concatenate_any
 
 UNBOUNDED = 1 << 62
 """Rows of a chunk: the caller learns from what is ready before it pushes more."""
@@ -24,7 +24,8 @@ class RowList(Generic[ChunkT]):
     def __init__(self, config: LearnerConfig, place: SourcePlace[ChunkT]) -> None:
         self._batch_rows = config.batch_rows
         self._decode = place.decode
-        self._parts: list[AnyUnrolls] = []
+        self._changed = place.changed
+        self._parts: list[AnyRows] = []
         self._rows = 0
         self._taken = 0  # since the last report
 
@@ -47,19 +48,22 @@ class RowList(Generic[ChunkT]):
         """As in the protocol; never waits. A ValueError of the decoder is raised here."""
         del num_rows, timeout_s
         rows = self._decode(chunk)
-        self._parts.append(rows)
-        self._rows += rows.num_rows
-        self._taken += rows.num_rows
+        with self._changed:
+            self._parts.append(rows)
+            self._rows += rows.num_rows
+            self._taken += rows.num_rows
+            self._changed.notify_all()
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
         """As in the protocol, without a wait."""
         del timeout_s
-        if self._rows < self._batch_rows:
-            raise FeederTimeoutError(f"{self._rows} of {self._batch_rows} rows are there")
-        rows = concatenate_any(self._parts)
-        left = rows.rows(self._batch_rows, rows.num_rows)
-        self._parts, self._rows = ([left] if left.num_rows else []), left.num_rows
+        with self._changed:
+            if self._rows < self._batch_rows:
+                raise FeederTimeoutError(f"{self._rows} of {self._batch_rows} rows are there")
+            rows = concatenate_any(self._parts)
+            left = rows.rows(self._batch_rows, rows.num_rows)
+            self._parts, self._rows = ([left] if left.num_rows else []), left.num_rows
         yield RowBlocks(iter([rows.rows(0, self._batch_rows)]))
 
     def learnt(self, row_errors: NDArray[np.float32] | None) -> None:

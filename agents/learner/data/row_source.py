@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.batch import Ahead
 from league.agents.learner.data.row_source_config import ROW_SOURCES
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import UnrollSpec
 from league.envs.component_choice import kind_of
 from league.envs.plugin_options import options_argument
@@ -56,14 +56,14 @@ class RowBlocks:
       ahead: gives the first block of the next batch, see `Learner.update_stream`; None where none is known before.
     """
 
-    blocks: Iterator[AnyUnrolls]
+    blocks: Iterator[AnyRows]
     fresh_steps: int | None = None
     ahead: Ahead | None = None
 
-    def __iter__(self) -> Iterator[AnyUnrolls]:
+    def __iter__(self) -> Iterator[AnyRows]:
         return self
 
-    def __next__(self) -> AnyUnrolls:
+    def __next__(self) -> AnyRows:
         return next(self.blocks)
 
 
@@ -147,7 +147,7 @@ class SourcePlace(Generic[ChunkT]):
       generation: of the player's weights; rows of another one are those of its past self.
     """
 
-    decode: Callable[[ChunkT], AnyUnrolls]
+    decode: Callable[[ChunkT], AnyRows]
     chunk_rows: int = 1
     threads: int = 1
     changed: threading.Condition = field(default_factory=threading.Condition)

@@ -1,4 +1,4 @@
-"""The registry of row sources and the options of the built-in ones; needs no torch, so that checks are quick."""
+"""The registry of row sources, and the options of the built-in ones, checked without torch."""
 
 from __future__ import annotations
 

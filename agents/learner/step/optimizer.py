@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 
 from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
-from league.agents.learner.step.optimizers import load_state, make_optimizer
+from league.agents.learner.replicas.replica_group import total_over
+from league.agents.learner.step.optimizers import load_state, make_optimizer, new_state
 from league.agents.restart_state import (
     EMA,
     OPTIMIZER_NUMBER,
+    OPTIMIZER_STEPS,
     OPTIMIZER_VECTOR,
     TARGET,
     TEACHER,
     WEIGHTS,
     Arrays,
     ema_in,
+    optimizer_steps_in,
 )
 from league.agents.weights import FlatParameters, Layout
 from league.envs.component_choice import kind_of
 
-_KIND, _STEPS = "optimizer_kind", "optimizer_steps"
+_KIND = "optimizer_kind"
 
 
 class FlatOptimizer:
@@ -39,18 +43,30 @@ class FlatOptimizer:
       module: trained by the backend; its parameters become views of one flat tensor.
       config: settings.
       keep_target: if True, keep a target network: a slowly moving average of the weights, for a target or a magnet.
+      pipe_group: the workers that hold the other stages of this replica; None if there are none.
+      values: float32 [P], memory with the weights that the module is to have; None for memory of its own.
     """
 
-    def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_target: bool) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        config: LearnerConfig,
+        *,
+        keep_target: bool,
+        pipe_group: ProcessGroup | None = None,
+        values: Tensor | None = None,
+    ) -> None:
         self._config = config
         self._kind = kind_of(config.optimizer, DEFAULT_OPTIMIZER).rpartition("/")[2]  # a file may move with its run
-        self._parameters = FlatParameters(module)
+        self._parameters = FlatParameters(module, values=values)
         values = self._parameters.values.requires_grad_(False)
         values.grad = self._parameters.gradients
         self._optimizer = make_optimizer(values, self._parameters.layout, config)
         self._target = values.clone() if keep_target else None
         self._ema = values.clone() if config.ema_share else None
         self._teacher: Tensor | None = None
+        self._pipe_group = pipe_group
+        self._fresh_state: dict[str, Tensor] = {}
         self._steps = 0
 
     @property
@@ -65,7 +81,7 @@ class FlatOptimizer:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps since the weights were new."""
+        """Steps since the weights were new, of all replicas together."""
         return self._steps
 
     @property
@@ -79,33 +95,53 @@ class FlatOptimizer:
         self.values.grad = self._parameters.gradients
 
     def squared_norm(self) -> Tensor:
-        """float32 [1], of the summed gradient here: not read yet, so that it reaches the host with the statistics."""
-        return torch.dot(self.gradients, self.gradients)[None]
+        """float32 [1], of the summed gradient of all stages: not read yet, so that it comes with the statistics."""
+        return total_over(torch.dot(self.gradients, self.gradients)[None], self._pipe_group)
 
     def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         """Divide the summed gradient, clip its norm and step; no step if it is not finite or `count` is 0.
 
         Args:
-          count: learnt-from decisions over all microbatches and replicas.
+          count: learnt-from decisions that the gradient is the sum over.
           squared_norm: of the summed gradient, over all workers that hold parameters.
           learning_rate: step size.
         Returns:
           the global norm before clipping; 0 if `count` is 0, without a step: a momentum alone would move the weights.
         """
+        norm = self.clip(count=count, squared_norm=squared_norm)
+        if count and math.isfinite(norm):
+            self._optimizer.param_groups[0]["lr"] = learning_rate
+            self._optimizer.step()
+        return norm
+
+    def clip(self, *, count: float, squared_norm: float) -> float:
+        """Divide the summed gradient and clip its norm, as for a step; returns the norm before clipping."""
         if count == 0.0:
             return 0.0
         norm = math.sqrt(squared_norm) / count
-        if not math.isfinite(norm):
-            return norm
-        self.gradients.div_(count * max(norm / self._config.max_grad_norm, 1.0))
-        self._optimizer.param_groups[0]["lr"] = learning_rate
-        self._optimizer.step()
+        if math.isfinite(norm):
+            self.gradients.div_(count * max(norm / self._config.max_grad_norm, 1.0))
+        return norm
+
+    def share_state(self, memory: Callable[[str, Tensor], Tensor]) -> None:
+        """Keep the optimizer's moments and their step count in memory that others change too.
+
+        Args:
+          memory: name and first value of an entry -> a tensor of that shape.
+        """
+        self._fresh_state = new_state(self.values, self.layout, self._config)
+        self._optimizer.state[self.values] = {name: memory(name, entry) for name, entry in self._fresh_state.items()}
+
+    def follow(self, consensus: Tensor) -> None:
+        """Count a step of the group, and move target network and average towards the weights that it agreed on.
+
+        A replica that left its own step out counts too: rates that depend on the count are then the same in all.
+        """
         self._steps += 1
         if self._target is not None and self._steps % self._config.target_every == 0:
-            self._target.lerp_(self.values, self._config.target_rate)
+            self._target.lerp_(consensus, self._config.target_rate)
         if self._ema is not None:
-            self._ema.lerp_(self.values, ema_rate(self._steps, share=self._config.ema_share))
-        return norm
+            self._ema.lerp_(consensus, ema_rate(self._steps, share=self._config.ema_share))
 
     def target_weights(self) -> contextlib.AbstractContextManager[None]:
         """Context in which the network computes with the target network's weights; for forward passes only."""
@@ -136,7 +172,7 @@ class FlatOptimizer:
         arrays[TARGET] = empty if self._target is None else _array(self._target)
         arrays[EMA] = empty if self._ema is None else _array(self._ema)
         arrays[TEACHER] = empty
-        arrays[_STEPS] = np.array(self._steps, np.int64)
+        arrays[OPTIMIZER_STEPS] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -152,7 +188,7 @@ class FlatOptimizer:
             raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
         self.values.copy_(torch.from_numpy(values))
         self._load_optimizer(saved)
-        self._steps = int(np.asarray(saved[_STEPS], np.int64)) if _STEPS in saved else 0
+        self._steps = optimizer_steps_in(saved)
         if self._target is not None:
             target = saved[TARGET] if TARGET in saved and saved[TARGET].size else values
             self._target.copy_(torch.from_numpy(np.array(target, np.float32)))
@@ -171,7 +207,10 @@ class FlatOptimizer:
             for name, array in saved.items()
             if same and name.startswith(prefix)
         }
-        load_state(self._optimizer, self.values, entries)
+        if not self._fresh_state:
+            load_state(self._optimizer, self.values, entries)
+        for name, fresh in self._fresh_state.items():
+            self._optimizer.state[self.values][name].copy_(entries.get(name, fresh))
 
 
 def ema_rate(steps: int, *, share: float) -> float:

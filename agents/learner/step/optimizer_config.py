@@ -37,12 +37,15 @@ class RMSPropConfig:
 
     Fields:
       eps: added to the root of the mean square.
+      eps_inside: whether it is added to the mean square itself, under the root, as in A3C and in IMPALA.
       decay: weight of the old mean in the running mean of the squared gradient.
       momentum: part of the last step that is added to the next; 0 for none.
-    Source: Espeholt et al. 2018, IMPALA, appendix D (decay 0.99, no momentum, eps 0.1 of summed gradients).
+    Source: Mnih et al. 2016, A3C, section 4; Espeholt et al. 2018, IMPALA, appendix D (decay 0.99, no momentum, eps 0.1
+    of summed gradients).
     """
 
     eps: float = 1e-5
+    eps_inside: bool = False
     decay: float = 0.99
     momentum: float = 0.0
 
@@ -55,7 +58,23 @@ class RMSPropConfig:
         return found
 
 
-OPTIMIZER_OPTIONS: Mapping[str, type] = {"adam": AdamConfig, "rmsprop": RMSPropConfig}
+@dataclass(frozen=True)
+class AdagradConfig:
+    """Options of `adagrad`.
+
+    Fields:
+      eps: added to the root of the sum of squares.
+    Source: Duchi et al. 2011, Adaptive subgradient methods; Dean et al. 2012, DistBelief, section 4.1.
+    """
+
+    eps: float = 1e-10
+
+    def problems(self) -> list[str]:
+        """Every invalid option, one sentence each that starts with the field's name."""
+        return [*_positive(eps=self.eps)]
+
+
+OPTIMIZER_OPTIONS: Mapping[str, type] = {"adagrad": AdagradConfig, "adam": AdamConfig, "rmsprop": RMSPropConfig}
 """Name of a registered optimizer -> the record of its options."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -19,16 +19,18 @@ from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, O
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead, Batch, Stager, join
 from league.agents.learner.errors import StageHungError
+from league.agents.learner.replicas.replica_group import total_over
+from league.agents.learner.replicas.update_mode import StepResult, UpdateMode, load_mode, mode_arrays
 from league.agents.learner.step.backend import Placement, StepBackend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import UpdateMode, total_over
 from league.agents.nets.heads import HeadsBlock
 from league.agents.nets.popart import ValueScale, moment_rate
 from league.agents.nets.seat_groups import SeatGroupHeads
 from league.agents.nets.separate_value import TwinHeads
 from league.agents.restart_state import Arrays
 from league.agents.torch_runtime import with_own_defaults
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows, AnyUnrolls
+from league.agents.unroll.episodes import Episodes
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,22 @@ class UpdateInputs:
 
 
 @dataclass(frozen=True)
+class GroupReport:
+    """What replicas on clocks of their own have done since the last update.
+
+    Fields:
+      batches: that have finished. lags: of applied gradients, in steps of the server since their weights were fetched.
+      dropped: gradients that were discarded, as stale or as outliers.
+      lost: a sentence for each member that was lost.
+    """
+
+    batches: int = 0
+    lags: tuple[int, ...] = ()
+    dropped: int = 0
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class UpdateResult:
     """The result of one update.
 
@@ -57,18 +75,26 @@ class UpdateResult:
       gradient_norm: before clipping, in the last epoch; not finite if that epoch was skipped.
       optimizer_steps: epochs that changed the weights; 0 if there was no decision to learn from.
       row_errors: float32 [rows], see `objective.Loss`, of the last epoch; None where the objective has none.
+      skipped_replicas: that left the last epoch out because their own gradient was not finite.
+      bytes_sent: between replicas, in all epochs.
+      unshared: decisions that the weights of this replica alone hold, see `StepResult`.
+      group: of replicas on clocks of their own.
     """
 
     stats: LossStats
     gradient_norm: float
     optimizer_steps: int
     row_errors: NDArray[np.float32] | None = None
+    skipped_replicas: int = 0
+    bytes_sent: int = 0
+    unshared: float = 0.0
+    group: GroupReport = field(default_factory=GroupReport)
 
 
 class Updater(Protocol):
     """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
         Args:
@@ -130,26 +156,37 @@ class LocalUpdater:
         self._stager = Stager(placement.device)
 
     @with_own_defaults
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(list(microbatches), inputs)
-        stats, norm, optimizer_steps, errors = LossStats(), 0.0, 0, None
+        step, optimizer_steps, bytes_sent, errors = StepResult(LossStats(), 0.0), 0, 0, None
         for epoch in range(self._objective.epochs):
-            stats, norm, errors = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
-            if not math.isfinite(norm):
+            step, errors = self._step(microbatches, inputs, ahead=ahead if epoch == 0 else None)
+            bytes_sent += step.bytes_sent
+            if not math.isfinite(step.norm):
                 break
-            optimizer_steps += stats.steps > 0
-        return UpdateResult(stats, norm, optimizer_steps, None if errors is None else errors.float().cpu().numpy())
+            optimizer_steps += step.stats.steps > 0
+        return UpdateResult(
+            step.stats,
+            step.norm,
+            optimizer_steps,
+            row_errors=None if errors is None else errors.float().cpu().numpy(),
+            skipped_replicas=step.skipped,
+            bytes_sent=bytes_sent,
+            unshared=step.unshared,
+        )
 
     @with_own_defaults
-    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """Compute the summed gradient over all replicas without a step."""
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(microbatches, inputs)
-        return sums_of(self._accumulate(microbatches, inputs).columns)
+        loss = self._accumulate(microbatches, inputs)
+        self._optimizer.gradients.copy_(self._mode.total(self._optimizer.gradients))
+        return sums_of(self._mode.total(loss.columns))
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], a copy of the result of `gradients`."""
@@ -158,16 +195,17 @@ class LocalUpdater:
 
     def weights(self) -> NDArray[np.float32]:
         """As in the protocol; of a worker, its own parameters."""
-        vector: NDArray[np.float32] = self._optimizer.values.detach().cpu().numpy().copy()
+        vector: NDArray[np.float32] = self._mode.publish(self._optimizer.values).detach().cpu().numpy().copy()
         return vector
 
     def save(self) -> Arrays:
-        """As in the protocol; of a worker, its own parameters."""
-        return self._optimizer.save()
+        """As in the protocol; of a worker, its own parameters, as this replica has them."""
+        return {**self._optimizer.save(), **mode_arrays(self._mode)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol; of a worker, its own parameters."""
         self._optimizer.load(saved)
+        load_mode(self._mode, self._optimizer.values, saved)
 
     def close(self) -> None:
         """Release the backend."""
@@ -175,21 +213,17 @@ class LocalUpdater:
 
     def _step(
         self, microbatches: Iterable[Batch], inputs: UpdateInputs, *, ahead: Ahead | None
-    ) -> tuple[LossStats, float, Tensor | None]:
-        """Run one epoch; returns sums over the batch, the gradient's norm before clipping, and the errors of rows."""
+    ) -> tuple[StepResult, Tensor | None]:
+        """Run one epoch; returns the result of its step, and the errors of this replica's rows."""
         loss = self._accumulate(microbatches, inputs)
-        squares = total_over(self._optimizer.squared_norm(), self._placement.pipe_group)
         if ahead is not None:
             self._stager.copy_ahead(ahead)
-        *columns, squared_norm = torch.cat(
-            [loss.columns, squares]
-        ).tolist()  # the only wait for the device in an update
-        stats = LossStats(*columns)
-        norm = self._optimizer.step(count=stats.steps, squared_norm=squared_norm, learning_rate=inputs.learning_rate)
-        if math.isfinite(norm):
-            self._normalise_values(stats)
-            self._mode.after_step(self._optimizer.values)
-        return stats, norm, loss.row_errors
+        step = self._mode.step(self._optimizer, loss.columns, learning_rate=inputs.learning_rate)
+        if math.isfinite(step.norm):
+            if step.stats.steps:
+                self._optimizer.follow(self._mode.publish(self._optimizer.values))
+            self._normalise_values(step.stats)
+        return step, loss.row_errors
 
     def _normalise_values(self, stats: LossStats) -> None:
         """Update the value normalisation after the step, from sums equal in every worker, so that replicas stay equal.
@@ -206,19 +240,18 @@ class LocalUpdater:
                 block.value_activation.update(layer, row, mean=mean, second_moment=second_moment, rate=rate)
 
     def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> BatchLoss:
-        """Accumulate gradients; returns the loss, its columns summed over all workers, its rows those of this one."""
+        """Accumulate the gradients of this replica; returns its loss, the columns summed over its stages."""
         self._optimizer.gradients.zero_()
         try:
             loss = self._backend.accumulate(microbatches, inputs.loss_weights)
         except StageHungError:
             self._optimizer.replace_parameters()
             raise
-        self._mode.before_step(self._optimizer.gradients)
-        return replace(loss, columns=self._mode.total(total_over(loss.columns, self._placement.pipe_group)))
+        return replace(loss, columns=total_over(loss.columns, self._placement.pipe_group))
 
-    def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
+    def _microbatches(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> Iterator[Batch]:
         oldest = inputs.oldest_version
-        batches = (self._stager.batch(block, oldest_version=oldest) for block in blocks)
+        batches = (self._stager.batch(_unrolls(block), oldest_version=oldest) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 
     def _wants_precomputed(self, inputs: UpdateInputs) -> bool:
@@ -257,3 +290,8 @@ class LocalUpdater:
                 return {}
             assert isinstance(self._heads, (HeadsBlock, TwinHeads, SeatGroupHeads))
             return teacher_targets(self._heads.head, teacher, whole)
+
+
+def _unrolls(rows: AnyRows) -> AnyUnrolls:
+    assert not isinstance(rows, Episodes), "episodes are for updaters without gradients"
+    return rows

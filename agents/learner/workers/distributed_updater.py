@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
-from league.agents.learner.errors import StageDiedError, StageError
+from league.agents.learner.errors import ReplicaLostError, StageDiedError, StageError
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
+from league.agents.learner.workers.survivors import ask, loss_in, surviving_replicas
 from league.agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -32,8 +33,8 @@ from league.agents.learner.workers.worker import (
     WorkerSetup,
 )
 from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
-from league.agents.restart_state import Arrays, is_vector, weights_in
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.restart_state import Arrays, is_averaged, is_vector, weights_in
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Layout
 
@@ -59,6 +60,8 @@ class UpdaterGroup:
         self._places: list[list[tuple[slice, slice]]] = []
         self._needs_obs: list[bool] = []
         self._device_type = "cpu"
+        self._replicas_differ = False
+        self._unshared: list[float] = []
         self._gradient = np.zeros(0, np.float32)
         self._weights: NDArray[np.float32] | None = None
 
@@ -69,28 +72,40 @@ class UpdaterGroup:
           StageError: one did not come up.
         """
         self._workers = self._launcher(self._setups)
-        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.pipeline.start_timeout_s)
+        try:
+            timeout_s = self._config.pipeline.start_timeout_s
+            answers = self._workers.call([Describe()] * len(self._setups), timeout_s=timeout_s)
+        except StageError:
+            self.close()
+            raise
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
         self._needs_obs = [worker.needs_obs for worker in workers]
         self._device_type = workers[0].device_type
+        self._replicas_differ = workers[0].replicas_differ
 
     @property
     def device_type(self) -> str:
         """ "cpu" or "cuda", where the workers compute."""
         return self._device_type
 
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived, and nothing is copied ahead."""
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
+        self._unshared = [answer.result.unshared for answer in answers[::workers]]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
-        errors = [answer.result.row_errors for answer in answers if answer.result.row_errors is not None]
-        return dataclasses.replace(answers[0].result, row_errors=np.concatenate(errors) if errors else None)
+        results = [answer.result for answer in answers]
+        errors = [result.row_errors for result in results if result.row_errors is not None]
+        return dataclasses.replace(
+            results[0],
+            row_errors=np.concatenate(errors) if errors else None,
+            bytes_sent=sum(result.bytes_sent for result in results),
+        )
 
-    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
         requests = [Gradients(rows, inputs) for rows, inputs in self._rows_per_worker(blocks, inputs)]
         answers = [cast(GradientAnswer, answer) for answer in self._call(requests)]
@@ -109,13 +124,12 @@ class UpdaterGroup:
         return self._weights.copy()
 
     def save(self) -> Arrays:
-        """As in the protocol of `Updater`."""
-        parts = [cast(Arrays, answer) for answer in self._ask_first_replica(Save())]
-        saved = dict(parts[0])
-        for name in filter(is_vector, parts[0]):
-            vectors = [cast("NDArray[np.float32]", part[name]) for part in parts]
-            saved[name] = self._assemble(vectors) if vectors[0].size else vectors[0]
-        return saved
+        """As in the protocol of `Updater`; the means over replicas of what differs between them."""
+        if not self._replicas_differ:
+            return self._joined(self._ask_first_replica(Save()))
+        workers = self._config.pipeline.pipeline_workers
+        answers = self._call([Save(averaged_only=rank >= workers) for rank in range(len(self._setups))])
+        return _mean([self._joined(answers[at : at + workers]) for at in range(0, len(answers), workers)])
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol of `Updater`; restarts lost workers.
@@ -144,24 +158,38 @@ class UpdaterGroup:
             self._workers.kill()
             self._workers = None
 
-    def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
-        """Call the worker group; if a worker is lost, end the others too, because they wait for it."""
+    def _call(self, requests: Sequence[Request | None]) -> list[Answer]:
+        """Answers of the workers that get a request; if one is lost, end the others too, because they wait for it.
+
+        Raises:
+          ReplicaLostError: replicas were whole, and the error holds their weights. StageError: none was.
+        """
         if self._workers is None:
             raise StageDiedError("the workers are not running")
-        try:
-            return self._workers.call(requests, timeout_s=timeout_s or self._config.pipeline.stage_timeout_s)
-        except StageError:
-            self.close()
-            raise
+        timeout_s = self._config.pipeline.stage_timeout_s
+        asked = {rank: request for rank, request in enumerate(requests) if request is not None}
+        answers = ask(self._workers, asked, timeout_s=timeout_s)
+        error = loss_in(answers, list(asked), timeout_s=timeout_s)
+        if error is None:
+            return [cast(Answer, answers.get(rank)) for rank in range(len(requests))]
+        lost = [rank for rank in asked if isinstance(answers.get(rank, error), StageError)]
+        replicas, workers = self._config.pipeline.replicas, self._config.pipeline.pipeline_workers
+        found = surviving_replicas(
+            self._workers, lost, replicas=replicas, pipeline_workers=workers, timeout_s=timeout_s
+        )
+        self.close()
+        if not found:
+            raise error
+        lost_steps = sum(steps for replica, steps in enumerate(self._unshared) if replica not in found)
+        saved = _mean([self._joined(parts) for parts in found.values()])
+        raise ReplicaLostError(str(error), saved, lost_steps=int(lost_steps)) from error
 
     def _ask_first_replica(self, request: Request) -> list[Answer]:
         workers = self._config.pipeline.pipeline_workers
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
-    def _rows_per_worker(
-        self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs
-    ) -> list[tuple[Unrolls, UpdateInputs]]:
+    def _rows_per_worker(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
         """The inputs of each worker: the rows of its replica, with observations only if its blocks need them."""
         parts = list(blocks)
         kept = [part for part in parts if isinstance(part, Unrolls)]
@@ -182,6 +210,15 @@ class UpdaterGroup:
             for rows, needs_obs in zip(given, self._needs_obs, strict=True)
         ]
 
+    def _joined(self, answers: Sequence[Answer]) -> Arrays:
+        """The arrays of one replica from those of its workers."""
+        parts = [cast(Arrays, answer) for answer in answers]
+        saved = dict(parts[0])
+        for name in filter(is_vector, parts[0]):
+            vectors = [cast("NDArray[np.float32]", part[name]) for part in parts]
+            saved[name] = self._assemble(vectors) if vectors[0].size else vectors[0]
+        return saved
+
     def _assemble(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         """Assemble float32 [P] from the parameters of the first replica's workers."""
         whole = np.zeros(self._layout.size, np.float32)
@@ -189,6 +226,15 @@ class UpdaterGroup:
             for there, here in places:
                 whole[there] = vector[here]
         return whole
+
+
+def _mean(replicas: Sequence[Arrays]) -> Arrays:
+    """The arrays of the first replica, with the means over all of those that are averaged; equal ones stay equal."""
+    first, saved = replicas[0], dict(replicas[0])
+    for name in filter(is_averaged, first):
+        stacked = np.stack([arrays[name] for arrays in replicas])
+        saved[name] = stacked.mean(axis=0, dtype=np.float64).astype(first[name].dtype)
+    return saved
 
 
 def _places(part: Layout, whole: Layout) -> list[tuple[slice, slice]]:

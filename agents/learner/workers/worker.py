@@ -8,8 +8,9 @@ Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica *
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -22,15 +23,19 @@ from torch.distributed import ProcessGroup
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.errors import PeersLostError
 from league.agents.learner.pipeline.stages import cut_network
+from league.agents.learner.replicas.free_replicas import FreeTally
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
 from league.agents.learner.step.optimizer import FlatOptimizer
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
+from league.agents.learner.workers.row_memory import StoredRows
 from league.agents.nets.blocks import Block
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network
-from league.agents.restart_state import Arrays
+from league.agents.restart_state import Arrays, is_averaged
 from league.agents.torch_runtime import keep_float32, prepare_process
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Layout
@@ -68,6 +73,7 @@ class WorkerSetup:
       dtype: name of the compute type; device: "cpu" or "cuda:0".
       boundaries: output of each stage.
       rendezvous: address at which the workers meet, an init_method of torch.distributed.
+      folder: of the memory that the members of a free group share; empty for other groups.
     """
 
     plan: NetworkPlan
@@ -77,6 +83,7 @@ class WorkerSetup:
     device: str
     boundaries: tuple[Boundary, ...]
     rendezvous: str
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,20 +91,33 @@ class Update:
     """Request to learn from rows: answered with an `Updated`.
 
     Fields:
+      rows: themselves, or where a member of a free group finds them.
       gives_weights: True if the answer shall hold the new weights: a separate request costs as much as an update.
     """
 
-    rows: Unrolls
+    rows: Unrolls | StoredRows
     inputs: UpdateInputs
     gives_weights: bool
 
 
 @dataclass(frozen=True)
 class Updated:
-    """The result of an update, and float32 [P] of this worker's parameters after it, or None if not requested."""
+    """The result of an update, and float32 [P] of this worker's parameters after it, or None if not requested.
+
+    Fields:
+      tally: of a free mode.
+    """
 
     result: UpdateResult
     weights: NDArray[np.float32] | None
+    tally: FreeTally = field(default_factory=FreeTally)
+
+
+@dataclass(frozen=True)
+class PeersLost:
+    """Answer to an update that another replica's end has broken off; this worker keeps its weights for a `Save`."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -127,12 +147,13 @@ class Description:
 
     Fields:
       layout: of its parameters. needs_obs: True if any of its blocks reads observations.
-      device_type: "cpu" or "cuda".
+      device_type: "cpu" or "cuda". replicas_differ: as of its update mode.
     """
 
     layout: Layout
     needs_obs: bool
     device_type: str
+    replicas_differ: bool
 
 
 @dataclass(frozen=True)
@@ -142,7 +163,13 @@ class GiveWeights:
 
 @dataclass(frozen=True)
 class Save:
-    """Request for the arrays of this worker's optimizer."""
+    """Request for the arrays of this worker's optimizer and update mode.
+
+    Fields:
+      averaged_only: True for those alone that are averaged over replicas.
+    """
+
+    averaged_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,8 +179,15 @@ class Load:
     saved: Arrays
 
 
-Request = Update | Gradients | Describe | GiveWeights | Save | Load
-Answer = Updated | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
+@dataclass(frozen=True)
+class Rejoin:
+    """Request to a member of a free group that was lost to go on beside the others: answered with None."""
+
+    saved: Arrays
+
+
+Request = Update | Gradients | Describe | GiveWeights | Save | Load | Rejoin
+Answer = Updated | PeersLost | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
 
 
 class GroupWorker:
@@ -186,44 +220,59 @@ class GroupWorker:
         blocks = _own_blocks(network, config, placement)
         own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
         objective = make_objective(config, network.head)
-        optimizer = FlatOptimizer(own, config, keep_target=objective.passes.target)
+        optimizer = FlatOptimizer(own, config, keep_target=objective.passes.target, pipe_group=pipe_group)
+        mode = make_update_mode(config.pipeline.update_mode, ProcessReplicas(replica_group))
         self._description = Description(
-            optimizer.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
+            optimizer.layout,
+            any("obs" in block.side_inputs for block in blocks),
+            device_type=device.type,
+            replicas_differ=mode.replicas_differ,
         )
         self._updater = LocalUpdater(
             backend=make_backend(network, objective, config, placement),
             objective=objective,
             optimizer=optimizer,
             heads=network.blocks[-1].module,
-            mode=make_update_mode(config.pipeline.update_mode, replica_group),
+            mode=mode,
             placement=placement,
             config=config,
         )
 
     def handle(self, request: Request) -> Answer:
         """Serve a request; every worker of a group gets the same requests in the same order."""
-        match request:
-            case Update(rows, inputs, gives_weights):
-                result = self._updater.update([rows], inputs)
-                return Updated(result, self._updater.weights() if gives_weights else None)
-            case Gradients(rows, inputs):
-                stats = self._updater.gradients([rows], inputs)
-                return GradientAnswer(stats, self._updater.gradient_vector())
-            case Describe():
-                return self._description
-            case GiveWeights():
-                return self._updater.weights()
-            case Save():
-                return self._updater.save()
-            case Load(saved):
-                self._updater.load(saved)
-                return None
+        try:
+            return answer_of(self._updater, self._description, request)
+        except PeersLostError as error:
+            # Replicas that wait for this one notice it now. In a thread: the end of a broken group may wait for peers.
+            threading.Thread(target=dist.destroy_process_group, daemon=True).start()
+            return PeersLost(str(error))
 
     def close(self) -> None:
         """Leave the group."""
         self._updater.close()
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def answer_of(updater: LocalUpdater, description: Description, request: Request) -> Answer:
+    """What a worker with this updater answers."""
+    match request:
+        case Update(rows, inputs, gives_weights):
+            result = updater.update([rows.open() if isinstance(rows, StoredRows) else rows], inputs)
+            return Updated(result, updater.weights() if gives_weights else None)
+        case Gradients(rows, inputs):
+            stats = updater.gradients([rows], inputs)
+            return GradientAnswer(stats, updater.gradient_vector())
+        case Describe():
+            return description
+        case GiveWeights():
+            return updater.weights()
+        case Save(averaged_only):
+            saved = updater.save()
+            return {name: saved[name] for name in filter(is_averaged, saved)} if averaged_only else saved
+        case Load(saved) | Rejoin(saved):
+            updater.load(saved)
+            return None
 
 
 def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None:

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
-from league.agents.learner.errors import StageDiedError, StageHungError
+from league.agents.learner.errors import StageDiedError, StageError, StageHungError
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 from league.envs.workers.child_endings import wait_for_killed
 
@@ -51,6 +51,21 @@ class WorkerGroup(Protocol):
         """
         ...
 
+    def send(self, rank: int, request: Request) -> None:
+        """Give one worker a request without a wait; it must have answered the last one."""
+        ...
+
+    def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
+        """Ranks that have answered what was sent to them, waiting for the first; empty if none did in time.
+
+        The answer of a worker that ended or raised is an error. The others are not touched.
+        """
+        ...
+
+    def restart(self, rank: int) -> None:
+        """End one worker, if it still runs, and start another in its place, without waiting for it to be ready."""
+        ...
+
     def kill(self) -> None:
         """End every worker at once; may be called twice."""
         ...
@@ -66,14 +81,15 @@ class ProcessWorkerGroup:
 
     def __init__(self, setups: Sequence[WorkerSetup]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="learner-group-"))
+        self._setups = list(setups)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._lifelines: list[socket.socket] = []
+        self._sent: dict[concurrent.futures.Future[Answer], int] = {}
         self._threads = concurrent.futures.ThreadPoolExecutor(len(setups), thread_name_prefix="learner-worker group")
-        rendezvous = f"file://{self._folder}/rendezvous"
         try:
-            for setup in setups:
-                self._start(dataclasses.replace(setup, rendezvous=setup.rendezvous or rendezvous))
+            for setup in self._setups:
+                self._start(setup)
         except BaseException:
             self.kill()
             raise
@@ -101,6 +117,40 @@ class ProcessWorkerGroup:
             answers[rank] = future.result()
         return answers
 
+    @property
+    def processes(self) -> Sequence[subprocess.Popen[bytes]]:
+        """Of the workers, by rank."""
+        return self._processes
+
+    def send(self, rank: int, request: Request) -> None:
+        """As in the protocol."""
+        self._sent[self._threads.submit(self._ask, rank, request)] = rank
+
+    def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
+        """As in the protocol."""
+        done, _ = concurrent.futures.wait(self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED)
+        answers: list[tuple[int, Answer | StageError]] = []
+        for future in done:
+            error = future.exception()
+            if error is not None and not isinstance(error, StageError):
+                raise error
+            answers.append((self._sent.pop(future), future.result() if error is None else error))
+        return answers
+
+    def restart(self, rank: int) -> None:
+        """As in the protocol."""
+        self._processes[rank].kill()
+        wait_for_killed(self._processes[rank])
+        _end_traffic(self._connections[rank])
+        lost = [future for future, other in self._sent.items() if other == rank]
+        concurrent.futures.wait(lost)
+        for future in lost:
+            del self._sent[future]
+        self._connections[rank].close()
+        self._lifelines[rank].close()
+        started = self._started(self._setups[rank])
+        self._processes[rank], self._connections[rank], self._lifelines[rank] = started
+
     def kill(self) -> None:
         """As in the protocol."""
         for process in self._processes:
@@ -118,11 +168,17 @@ class ProcessWorkerGroup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self, setup: WorkerSetup) -> None:
+        process, connection, lifeline = self._started(setup)
+        self._processes.append(process)
+        self._connections.append(connection)
+        self._lifelines.append(lifeline)
+
+    def _started(self, setup: WorkerSetup) -> tuple[subprocess.Popen[bytes], Connection, socket.socket]:
+        """A new worker's process, the connection to it, and the pipe that tells it when its parent is gone."""
         ours, theirs = socket.socketpair()
         # A computing worker does not read requests; this second pipe always tells it that its parent is gone.
         lifeline, watched = socket.socketpair()
-        self._lifelines.append(lifeline)
-        self._connections.append(Connection(ours.detach()))
+        connection = Connection(ours.detach())
         with theirs, watched:
             command = [
                 sys.executable,
@@ -131,17 +187,17 @@ class ProcessWorkerGroup:
                 str(theirs.fileno()),
                 str(watched.fileno()),
             ]
-            self._processes.append(
-                subprocess.Popen(
-                    command,
-                    pass_fds=(theirs.fileno(), watched.fileno()),
-                    env=_environment(),
-                    stdin=subprocess.DEVNULL,
-                    # The learner alone handles an interrupt at the terminal.
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                command,
+                pass_fds=(theirs.fileno(), watched.fileno()),
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                # The learner alone handles an interrupt at the terminal.
+                start_new_session=True,
             )
-        self._connections[-1].send(setup)
+        rendezvous = setup.rendezvous or f"file://{self._folder}/rendezvous"
+        connection.send(dataclasses.replace(setup, rendezvous=rendezvous))
+        return process, connection, lifeline
 
     def _ask(self, rank: int, request: Request) -> Answer:
         connection = self._connections[rank]

@@ -6,9 +6,8 @@ import torch
 
 from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.learner import Learner, UpdateReport
-from league.agents.nets.network import build_network
 from league.agents.unroll.codec import Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import AnyRows, DeviceUnrolls
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -16,7 +15,7 @@ from league.hosts.learners.learner_host import (
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     player_learner,
     player_source,
     progress_of,
@@ -37,12 +36,10 @@ class SyncLearnerHost:
         self._setup = setup
         self._dtype = dtype
         self._spec = spec_of(setup.env)
-        network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = setup.unrolls_of(self._spec, network)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
         self._generations: dict[str, int] = {}
-        self._sources: dict[str, RowSource[AnyUnrolls]] = {}
+        self._sources: dict[str, RowSource[AnyRows]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
         self._first_version: dict[str, int] = {}
@@ -63,12 +60,12 @@ class SyncLearnerHost:
           NonFiniteError: from the learner.
         """
         learner = self._learner(player)
-        header, unrolls = self._codec.decode(chunk)
-        check_address(header, run=self._setup.run, player=player)
-        check_versions(header, unrolls)
-        if header.version_max < self._first_version.get(player, 0):
+        opened = self._codec.open(chunk)
+        check_address(opened.header, run=self._setup.run, player=player)
+        rows = decoded(opened, self._setup.of(player))
+        if opened.header.version_max < self._first_version.get(player, 0):
             return self._published_weights(player)
-        self._take(player, learner, unrolls)
+        self._take(player, learner, rows)
         return self._published_weights(player)
 
     def push_rows(self, player: str, rows: DeviceUnrolls) -> Weights:
@@ -127,9 +124,9 @@ class SyncLearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
+    def _take(self, player: str, learner: Learner, unrolls: AnyRows) -> None:
         """Take rows in and learn from every batch that is whole."""
-        source, config = self._sources[player], self._setup.learner
+        source, config = self._sources[player], self._setup.of(player).learner
         source.push(unrolls, num_rows=unrolls.num_rows)
         while source.rows_ready >= config.batch_rows:
             with source.batch(timeout_s=0.0) as blocks:
@@ -141,14 +138,10 @@ class SyncLearnerHost:
                 )
                 source.learnt(learner.row_errors)
 
-    def _source(self, player: str) -> RowSource[AnyUnrolls]:
+    def _source(self, player: str) -> RowSource[AnyRows]:
         """An empty source of a player's rows, which come decoded."""
-        return player_source(
-            player,
-            self._setup,
-            self._unrolls,
-            SourcePlace(_as_they_are, threads=0, generation=self._generations[player]),
-        )
+        place = SourcePlace(_as_they_are, threads=0, generation=self._generations[player])
+        return player_source(player, self._setup, self._spec, place)
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""
@@ -172,5 +165,5 @@ class SyncLearnerHost:
             table.pop(player, None)
 
 
-def _as_they_are(rows: AnyUnrolls) -> AnyUnrolls:
+def _as_they_are(rows: AnyRows) -> AnyRows:
     return rows

@@ -13,8 +13,9 @@ from typing import Any
 import ray
 import torch
 
-from league.agents.learner.errors import StageDiedError, StageHungError
-from league.agents.learner.workers.worker import Answer, GroupWorker, Request, WorkerSetup
+from league.agents.learner.errors import StageDiedError, StageError, StageHungError
+from league.agents.learner.workers.build_worker import Worker, make_worker
+from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 from league.hosts.on_ray.nodes.learner_groups import WorkerPlace
 from league.hosts.on_ray.ray_actors import actor_class
 from league.wording import counted
@@ -29,7 +30,7 @@ class StageProcess:
     """One worker of a group, in a process of its own."""
 
     def __init__(self) -> None:
-        self._worker: GroupWorker | None = None
+        self._worker: Worker | None = None
 
     def place(self) -> tuple[str, int, bool]:
         """Address of this process's machine, a port there that is free now, and whether torch sees a GPU here."""
@@ -42,7 +43,7 @@ class StageProcess:
         """Build the stages and join the group; returns once every worker has joined."""
         if one_machine and sys.platform == "linux":
             os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-        self._worker = GroupWorker(setup)
+        self._worker = make_worker(setup)
 
     def handle(self, request: Request) -> Answer:
         """As `GroupWorker.handle`."""
@@ -62,30 +63,34 @@ class RayWorkerGroup:
     """
 
     def __init__(self, setups: Sequence[WorkerSetup], *, place: WorkerPlace | None = None) -> None:
-        limits = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
-        self._actors: list[Any] = [
-            actor_class(StageProcess).options(**limits, **({} if place is None else place.options(rank))).remote()
-            for rank in range(len(setups))
-        ]
+        self._place = place
+        self._sent: dict[Any, int] = {}
+        self._actors: list[Any] = [self._actor(rank) for rank in range(len(setups))]
         try:
             places = ray.get([actor.place.remote() for actor in self._actors], timeout=PLACE_DEADLINE_S)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             self.kill()
             raise StageDiedError(f"the cluster had no room for {counted(len(setups), 'worker')}: {error}") from error
         address, port, _ = places[0]
-        one_machine = len({host for host, _, _ in places}) == 1
+        self._one_machine = len({host for host, _, _ in places}) == 1
+        elsewhere = [host for host, _, _ in places if host != ray.util.get_node_ip_address()]
+        if setups[0].folder and elsewhere:
+            self.kill()
+            raise StageDiedError(
+                f"{counted(len(elsewhere), 'replica')} of {len(places)} came to another machine than their learner, "
+                "and they share its memory: use fewer replicas, or update_mode: all_reduce"
+            )
         has_gpus = place is not None and place.first_bundle is not None
         on_gpu = has_gpus and all(sees_gpu for _, _, sees_gpu in places)
         if has_gpus and not on_gpu:
             blind = ", ".join(str(rank) for rank, (_, _, sees_gpu) in enumerate(places) if not sees_gpu)
             logger.warning("worker %s sees no GPU although Ray gave it one: all workers compute on the CPU", blind)
-        self._starting: list[Any] = [
-            actor.start.remote(
-                dataclasses.replace(setup, device="cuda:0" if on_gpu else "cpu", rendezvous=f"tcp://{address}:{port}"),
-                one_machine=one_machine,
-            )
-            for actor, setup in zip(self._actors, setups, strict=True)
+        device, rendezvous = "cuda:0" if on_gpu else "cpu", f"tcp://{address}:{port}"
+        self._setups = [
+            dataclasses.replace(setup, device="cpu" if setup.device == "cpu" else device, rendezvous=rendezvous)
+            for setup in setups
         ]
+        self._starting: list[Any] = [self._start(rank) for rank in range(len(setups))]
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:
         """As in the protocol; the first call also waits for the start of all workers."""
@@ -101,11 +106,44 @@ class RayWorkerGroup:
         collected = self._collect(references, timeout_s)
         return [collected.get(rank) for rank in range(len(requests))]
 
+    def send(self, rank: int, request: Request) -> None:
+        """As in the protocol."""
+        self._sent[self._actors[rank].handle.remote(request)] = rank
+
+    def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
+        """As in the protocol."""
+        if not self._sent:
+            return []
+        ready, _ = ray.wait(list(self._sent), num_returns=1, timeout=timeout_s)
+        answers: list[tuple[int, Answer | StageError]] = []
+        for reference in ready:
+            rank = self._sent.pop(reference)
+            try:
+                answers.append((rank, _answer(reference, rank)))
+            except StageError as error:
+                answers.append((rank, error))
+        return answers
+
+    def restart(self, rank: int) -> None:
+        """As in the protocol."""
+        ray.kill(self._actors[rank], no_restart=True)
+        self._sent = {reference: other for reference, other in self._sent.items() if other != rank}
+        self._actors[rank] = self._actor(rank)
+        self._start(rank)
+
     def kill(self) -> None:
         """As in the protocol."""
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
-        self._actors = []
+        self._actors, self._sent = [], {}
+
+    def _actor(self, rank: int) -> Any:
+        limits = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        place = {} if self._place is None else self._place.options(rank)
+        return actor_class(StageProcess).options(**limits, **place).remote()
+
+    def _start(self, rank: int) -> Any:
+        return self._actors[rank].start.remote(self._setups[rank], one_machine=self._one_machine)
 
     @staticmethod
     def _collect(references: dict[Any, int], timeout_s: float) -> dict[int, Answer]:
@@ -118,10 +156,16 @@ class RayWorkerGroup:
                 ranks = ", ".join(str(references[reference]) for reference in waiting)
                 raise StageHungError(f"no answer from worker {ranks} within {timeout_s:g} s")
             rank = references[ready[0]]
-            try:
-                answers[rank] = ray.get(ready[0])
-            except ray.exceptions.RayActorError as error:
-                raise StageDiedError(f"worker {rank} ended: {error}") from error
-            except ray.exceptions.RayTaskError as error:
-                raise StageDiedError(f"worker {rank} failed: {error}") from error
+            answers[rank] = _answer(ready[0], rank)
         return answers
+
+
+def _answer(reference: Any, rank: int) -> Answer:
+    """The answer behind a reference that is ready. Raises StageDiedError."""
+    try:
+        answer: Answer = ray.get(reference)
+    except ray.exceptions.RayActorError as error:
+        raise StageDiedError(f"worker {rank} ended: {error}") from error
+    except ray.exceptions.RayTaskError as error:
+        raise StageDiedError(f"worker {rank} failed: {error}") from error
+    return answer

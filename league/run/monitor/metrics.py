@@ -145,6 +145,10 @@ def _update_metrics(player: str, progress: LearnerProgress, update: UpdateReport
         (names.LEARNING_RATE, update.learning_rate),
         (names.ENTROPY_COST, update.entropy_cost),
         (names.TEACHER_KL, update.teacher_kl),
+        (names.SKIPPED_REPLICAS, float(update.skipped_replicas)),
+        (names.SENT_BYTES, update.sent_bytes / max(update.steps, 1)),
+        (names.GRADIENT_LAG, update.gradient_lag_mean),
+        (names.DROPPED_GRADIENTS, float(update.dropped_gradients)),
     )
     return {metric.of(player): value for metric, value in pairs}
 

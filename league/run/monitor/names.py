@@ -103,6 +103,18 @@ LAG_MEAN = Metric("learner/{player}/lag_mean", "updates", "mean policy lag of th
 LAG_MAX = Metric("learner/{player}/lag_max", "updates", "largest policy lag in the batch")
 STALE_STEPS = Metric("learner/{player}/stale_steps", "decisions", "decisions masked out as too old")
 SKIPPED = Metric("learner/{player}/skipped_updates", "updates", "updates skipped as non-finite")
+SKIPPED_REPLICAS = Metric(
+    "learner/{player}/skipped_replicas", "replicas", "replicas that left the last update out as non-finite"
+)
+SENT_BYTES = Metric(
+    "learner/{player}/sent_bytes", "bytes/decision", "weights and gradients sent between replicas, all of them together"
+)
+GRADIENT_LAG = Metric(
+    "learner/{player}/gradient_lag", "updates", "mean steps of a server between the weights of a gradient and its use"
+)
+DROPPED_GRADIENTS = Metric(
+    "learner/{player}/dropped_gradients", "gradients", "gradients of replicas discarded as stale or as outliers"
+)
 REFUSED_CHUNKS = Metric("learner/{player}/refused_chunks", "chunks", "chunks refused as damaged since the host's start")
 LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
 ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")

@@ -67,7 +67,7 @@ def test_the_policy_finds_the_best_action_of_each_observation(algorithm: str, la
             rows.rewards[:] = -np.square(acted - rows.obs["x"][:, :2, 0])
             rows.valid[:] = True
             learner.update(rows, budget_fraction=update / updates)
-        adopt(network, learner.weights())
+        adopt(network, learner.publish())
     seen = torch.linspace(-0.9, 0.9, 19)[:, None]
     best = network.head.mode(network.step({"x": seen}).logits)
     assert (best - seen).abs().mean().item() < 0.1

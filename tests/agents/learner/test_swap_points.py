@@ -13,13 +13,26 @@ import torch
 
 from league.agents.learner.algorithms.objective import LossWeights, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
-from league.agents.learner.build import build_updater
+from league.agents.learner.build import build_updater, local_updater
+from league.agents.learner.replicas.all_reduce import AllReduce
+from league.agents.learner.replicas.replica_group import ProcessReplicas
+from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import SingleBackend, make_backend
-from league.agents.learner.step.replica_sync import make_update_mode
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.worker import NetworkPlan
 from league.envs.plugin_options import OptionsError
-from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config, unrolls_of
+from tests.agents.learner.learner_cases import (
+    ACTOR_CRITICS,
+    BOARD_GAME,
+    FLOAT32,
+    MLP,
+    batch_of,
+    network_of,
+    small_config,
+    unrolls_of,
+)
+
+ALONE = ProcessReplicas(None)
 
 
 @pytest.mark.parametrize("target", [*BACKENDS.values(), *OBJECTIVES.values(), *UPDATE_MODES.values()])
@@ -37,7 +50,7 @@ def test_unknown_names_are_refused(name) -> None:
     with pytest.raises(ValueError, match=f"learner.pipeline.backend {name!r}"):
         make_backend(network, objective, small_config(backend=name), FLOAT32)
     with pytest.raises(ValueError, match=f"learner.pipeline.update_mode {name!r}"):
-        make_update_mode(name, None)
+        make_update_mode(name, ALONE)
 
 
 def test_objective_of_ones_own_is_one_line_of_config() -> None:
@@ -48,12 +61,19 @@ def test_objective_of_ones_own_is_one_line_of_config() -> None:
 
 
 @pytest.mark.parametrize("name", list(UPDATE_MODES))
-def test_update_mode_without_other_replicas_changes_nothing(name) -> None:
-    mode = make_update_mode(name, None)
-    tensor = torch.arange(4.0)
-    mode.before_step(tensor)
-    mode.after_step(tensor)
-    assert torch.equal(mode.total(tensor), torch.arange(4.0)) and torch.equal(tensor, torch.arange(4.0))
+def test_update_mode_without_other_replicas_does_what_a_single_learner_does(name) -> None:
+    batch = [unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)]
+    inputs = UpdateInputs(1e-2, LossWeights(0.1, 1.0), 0, 1)
+    single, other = (
+        local_updater(network_of(BOARD_GAME, MLP), small_config(update_mode=mode), FLOAT32)
+        for mode in ("all_reduce", name)
+    )
+    for _ in range(3):
+        expected, found = single.update(batch, inputs), other.update(batch, inputs)
+        assert found.stats == expected.stats and found.gradient_norm == expected.gradient_norm
+        assert (found.skipped_replicas, found.bytes_sent) == (0, 0)
+        other.load(other.save())
+    np.testing.assert_array_equal(other.weights(), single.weights())
 
 
 @dataclass(frozen=True)
@@ -61,22 +81,17 @@ class HalvedConfig:
     scale: float = 0.5
 
 
-class Halved:
+class Halved(AllReduce):
     """An update mode that changes the gradients."""
 
-    def __init__(self, group, options: HalvedConfig) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, replicas, options: HalvedConfig) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(replicas)
         self.scale = options.scale
 
-    def before_step(self, gradients: torch.Tensor) -> None:
+    def step(self, vector, sums, *, learning_rate):  # type: ignore[no-untyped-def]
         """Scales them."""
-        gradients.mul_(self.scale)
-
-    def after_step(self, values: torch.Tensor) -> None:
-        """Nothing."""
-
-    def total(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The tensor."""
-        return tensor
+        vector.gradients.mul_(self.scale)
+        return super().step(vector, sums, learning_rate=learning_rate)
 
 
 class Own(SingleBackend):
@@ -94,14 +109,13 @@ def test_a_backend_and_an_update_mode_of_ones_own_take_options_and_may_change_gr
     plain, _ = build_updater(NetworkPlan(BOARD_GAME, MLP, 1), small_config(), dtype=torch.float32)
     batch = [unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)]
     inputs = UpdateInputs(1e-2, LossWeights(0.1, 1.0), 0, 1)
-    for each in (updater, plain):
-        each.gradients(batch, inputs)
-    np.testing.assert_allclose(updater.gradient_vector(), 0.25 * plain.gradient_vector(), rtol=1e-5, atol=1e-7)
+    norms = [each.update(batch, inputs).gradient_norm for each in (updater, plain)]
+    assert norms[0] == pytest.approx(0.25 * norms[1])
     with pytest.raises(OptionsError, match=r"learner\.pipeline\.update_mode\.scle: unknown key"):
-        make_update_mode({"kind": f"{__name__}:Halved", "scle": 1}, None)
+        make_update_mode({"kind": f"{__name__}:Halved", "scle": 1}, ALONE)
 
 
-@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize("name", ACTOR_CRITICS)
 def test_constants_are_cut_with_the_rows(name) -> None:
     network = network_of(BOARD_GAME, MLP)
     config = small_config(algorithm=name, magnet_cost=0.1)

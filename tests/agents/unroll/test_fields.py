@@ -19,7 +19,7 @@ from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categoric
 ROOT = Path(__file__).parents[3]
 TABLE = "agents/unroll/unroll.py"
 LAST_LINE = re.compile(r"^    core: Array = .*\n", re.M)
-MADE_UP = '    surprise: Array = field(metadata=_line("R T", "float32"))\n'
+MADE_UP = '    surprise: Array = field(metadata=table_line("R T", "float32"))\n'
 
 PASSES_ON = """
 import numpy as np

@@ -206,6 +206,48 @@ SETTINGS = [
     ("learner.optimizer=adem", "learner.optimizer"),
     ("learner.optimizer={kind: 'plug.py:Bot'}", "learner.optimizer: it raised TypeError"),
     ("learner.pipeline.update_mode={kind: all_reduce, period: 4}", "learner.pipeline.update_mode.period: unknown key"),
+    ("learner.pipeline.update_mode=gossip", "gossip is for several replicas, but pipeline.replicas is 1"),
+    (
+        "learner.pipeline={replicas: 7, update_mode: {kind: gossip, topology: {kind: torus, rows: 2}}}",
+        "learner.pipeline.update_mode.topology: 7 replicas do not fill a torus of 2 rows times columns",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: local_sgd, outer: {momentum: 1.5}}}",
+        "learner.pipeline.update_mode.outer.momentum: 1.5 must lie in [0, 1)",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: local_sgd, period: 0}}",
+        "learner.pipeline.update_mode.period: 0 is not between 1 and",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: all_reduce, compression: {kind: top_k, fraction: 2}}}",
+        "learner.pipeline.update_mode.compression.fraction: 2.0 is not in (0, 1]",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: all_reduce, compression: zip}}",
+        "learner.pipeline.update_mode.compression: 'zip' is none of none, bf16",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: gossip, topology: one_peer, compression: sign}}",
+        "one_peer changes its peers with every update, but sign needs a copy",
+    ),
+    ("learner.pipeline.update_mode=hogwild", "hogwild is for replicas that learn beside each other, not for 1"),
+    (
+        "learner.pipeline={replicas: 2, stages: 2, update_mode: parameter_server}",
+        "learner.pipeline.stages: replicas under parameter_server run on clocks of their own",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: parameter_server, shards: 65}}",
+        "learner.pipeline.update_mode.shards: 65 processes must be at most 64",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: parameter_server, on_stale: forget}}",
+        "learner.pipeline.update_mode.on_stale",
+    ),
+    (
+        "learner.pipeline={replicas: 2, update_mode: {kind: gossip, asynchronous: true, compression: sign}}",
+        "sign is for gossip in lockstep",
+    ),
     ("learner.pipeline.backend={kind: single, depth: 4}", "learner.pipeline.backend.depth: unknown key"),
     ("learner.adam_eps=1.0e-8", "learner.adam_eps: unknown key"),
     ("learner.pipeline.stages=2", "microbatches"),

@@ -294,6 +294,8 @@ def test_an_adapters_id_is_no_way_to_import_a_module(env: dict[str, object], out
         {"network": {"encoder": {"kind": "x:y", "depth": 3}}},
         {"learner": {"pipeline": {"backend": "x:y"}}},
         {"learner": {"pipeline": {"update_mode": "x:y"}}},
+        {"learner": {"pipeline": {"update_mode": {"kind": "gossip", "topology": "x:y"}}}},
+        {"learner": {"pipeline": {"update_mode": {"kind": "all_reduce", "compression": {"kind": "x:y", "k": 3}}}}},
         {"league": {"preset": "x:y"}},
         {"league": {"players": [{"matchmaker": "x:y"}]}},
         {"league": {"players": [{"role": "x:y"}]}},

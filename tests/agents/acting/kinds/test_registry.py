@@ -25,11 +25,17 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from tests.agents.learner.learner_cases import weights_in
 
-GAME = {"sample": "tic_tac_toe", "epsilon_greedy": "tic_tac_toe", "gaussian": "gymnasium:Pendulum-v1"}
+GAME = {
+    "sample": "tic_tac_toe",
+    "epsilon_greedy": "tic_tac_toe",
+    "gaussian": "gymnasium:Pendulum-v1",
+    "search": "tic_tac_toe",
+}
 NETWORK = {
     "sample": NetworkConfig(hidden=(16,)),
     "epsilon_greedy": NetworkConfig(hidden=(16,), head="q_values"),
     "gaussian": NetworkConfig(hidden=(16,), head="deterministic"),
+    "search": NetworkConfig(hidden=(16,)),
 }
 """Kind of acting -> a game and a network that fit it."""
 

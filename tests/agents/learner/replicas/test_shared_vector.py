@@ -1,0 +1,45 @@
+"""A vector in mapped memory: readers never see two versions at once, and a torn one is named."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from league.agents.learner.replicas.shared_vector import SharedVector, TornVectorError
+
+
+def test_a_reader_never_sees_parts_of_two_versions(tmp_path) -> None:
+    size, versions = 20_000, 300
+    writer, reader = SharedVector(tmp_path / "v", size), SharedVector(tmp_path / "v", size)
+    assert reader.version == 0
+
+    def write() -> None:
+        for version in range(1, versions + 1):
+            with writer.changing(version=version) as values:
+                values[: size // 2] = version
+                values[size // 2 :] = version
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = set()
+    while (last := reader.read())[1] < versions:
+        seen.add(last[1])
+        assert np.all(last[0] == last[1])
+    thread.join()
+    np.testing.assert_array_equal(reader.read()[0], np.full(size, versions, np.float32))
+
+
+def test_a_change_that_was_not_ended_is_named_and_the_next_change_mends_it(tmp_path) -> None:
+    vector = SharedVector(tmp_path / "v", 3)
+    vector.write(np.ones(3, np.float32), version=1)
+    with pytest.raises(KeyboardInterrupt), vector.changing(version=2) as values:
+        values[0] = 2.0
+        raise KeyboardInterrupt
+    other = SharedVector(tmp_path / "v", 3)
+    with pytest.raises(TornVectorError):
+        other.read(timeout_s=0.01)
+    vector.write(np.full(3, 5.0, np.float32), version=3)
+    values, version = other.read()
+    assert (values.tolist(), version) == ([5.0, 5.0, 5.0], 3)
