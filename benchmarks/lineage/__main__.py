@@ -19,6 +19,7 @@ PARTS: Mapping[str, str] = {
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
+    "free_modes": "benchmarks.lineage.free_modes:free_modes",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
