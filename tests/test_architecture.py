@@ -97,7 +97,7 @@ HOMES = {
     "PIL": ("league/see/games/raster.py", "league/see/trackers/heatmap.py"),
     "imageio": ("league/see/games/video.py",),
     "wandb": ("league/see/trackers/",),
-    "xxhash": ("agents/unroll/codec.py",),
+    "xxhash": ("agents/replay/", "agents/unroll/codec.py"),
     "yaml": (
         "league/config/commented.py",
         "league/config/reference.py",

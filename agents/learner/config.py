@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
 
@@ -21,6 +22,7 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 
 DEFAULT_ALGORITHM = "vtrace"
 DEFAULT_OPTIMIZER = "adam"
+DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
 DEFAULT_UPDATE_MODE = "all_reduce"
 
@@ -200,12 +202,17 @@ class LearnerConfig:
 
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
+      per_episode: whether an unroll holds one whole episode of a seat, so that its outcome is in it; decisions that are
+        missing at its end are not learnt from. An episode of more than `unroll_length` decisions is cut.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of its name as `kind` and
-        its options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3", "search_targets" or "module:attribute" of an objective;
+        "es" or "cmaes", which learn from what episodes of perturbed weights earn; or a mapping of its name as `kind`
+        and its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
+      row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
+        `kind` and its options, see `data.row_source`.
       learning_rate: the optimizer's step size at the start; it falls linearly over the budget.
       learning_rate_end: the step size at the end of the budget.
       entropy_cost: weight of the entropy per unit of advantage at the start; it falls linearly over the budget. Far
@@ -242,10 +249,12 @@ class LearnerConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     unroll_length: int = 16
+    per_episode: bool = False
     batch_rows: int = 128
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM
     optimizer: Component = DEFAULT_OPTIMIZER
+    row_source: Component = DEFAULT_ROW_SOURCE
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
     entropy_cost: float = 0.4
@@ -268,6 +277,11 @@ class LearnerConfig:
     compile_mode: str = "none"
     rollback_after: int = 3
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
+
+    @property
+    def evolves(self) -> bool:
+        """True for evolution strategies, which learn from `Episodes`, without gradients."""
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
 
     @property
     def pieces(self) -> int:

@@ -19,8 +19,8 @@ import torch
 
 from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.learner.build import build_learner, default_device
 from league.agents.learner.config import LearnerConfig

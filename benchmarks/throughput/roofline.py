@@ -19,7 +19,8 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import ActInputs, NetworkPolicy, Policy
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import ActInputs, Policy
 from league.agents.learner.build import build_learner
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig

@@ -1,4 +1,4 @@
-"""Every system of the lineage is a configuration that runs to its end, and goes on from where it was stopped."""
+"""Every system of the lineage is a configuration that runs to its end, and is resumed from where it was stopped."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def trained_steps(state: LeagueState) -> int:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_a_system_runs_to_its_end_and_goes_on(path: Path, tmp_path: Path) -> None:
+def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path) -> None:
     load_config(path)
     source, run = tmp_path / "config.yaml", tmp_path / "run"
     source.write_text(yaml.safe_dump(small(path)))

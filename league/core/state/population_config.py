@@ -186,8 +186,8 @@ class PbtConfig:
     """Population based training: who copies whom, and how values change.
 
     Fields:
-      selection: "truncation", "elo_gap", "tournament" or "module:attribute", or a mapping of its name as `kind` and its
-        options; empty for no PBT.
+      selection: "truncation", "elo_gap", "tournament", "weighted_mean" or "module:attribute", or a mapping of its name
+        as `kind` and its options; empty for no PBT.
       hyperparameters: those that PBT changes.
       period_steps: trained steps of a player between two looks at it.
       burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.

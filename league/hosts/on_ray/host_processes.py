@@ -32,7 +32,7 @@ from league.envs.registry import spec_of
 from league.hosts.actors.actor_host import ActorHost
 from league.hosts.host_log import logs_its_errors, open_log
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
-from league.hosts.learners.learner_host import LearnerHost, UnknownPlayer, Workers
+from league.hosts.learners.learner_host import UnknownPlayer, Workers
 from league.hosts.on_ray.frozen_objects import NewestAnswer, NewestObjects
 from league.hosts.on_ray.nodes.learner_groups import ANY, WorkerPlace
 from league.hosts.on_ray.ray_actors import actor_class
@@ -97,11 +97,15 @@ class RemoteClient:
     Args:
       handles: player -> handle of the learner host that holds it.
       push_s: longest wait for one answer.
+      sender: name of the actor host. credits: see `CREDITS`; 0 waits for the answer to every chunk.
     """
 
-    def __init__(self, handles: Mapping[str, Any], *, push_s: float) -> None:
+    def __init__(self, handles: Mapping[str, Any], *, push_s: float, sender: str = "", credits: int = CREDITS) -> None:
         self._handles = handles
         self._push_s = push_s
+        self._sender = sender
+        self._credits = credits
+        self._pushed_to: set[str] = set()
         self._on_the_way: deque[tuple[str, Any]] = deque()
         self._held: dict[str, _Held] = {}
 
@@ -114,12 +118,21 @@ class RemoteClient:
         self._handles = handles
 
     def push(self, player: str, chunk: bytes) -> Weights | None:
-        """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
-        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, have=self._have(player))))
+        """As in the protocol; waits while the player's learner has as many chunks to do as there are credits."""
+        self._pushed_to.add(player)
+        push = self._handles[player].push.remote(player, chunk, have=self._have(player), sender=self._sender)
+        self._on_the_way.append((player, push))
         newest = None
-        while sum(name == player for name, _ in self._on_the_way) > CREDITS:
+        while sum(name == player for name, _ in self._on_the_way) > self._credits:
             newest = self._take(player) or newest
         return newest
+
+    def leave(self) -> None:
+        """Tell the learners that no chunk follows for now, where others wait for one."""
+        if not self._credits:
+            for player in self._pushed_to & self._handles.keys():
+                self._handles[player].leave.remote(player, sender=self._sender)
+        self._pushed_to.clear()
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
@@ -179,7 +192,8 @@ class ActorHostProcess:
 
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         self._host = ActorHost(setup, name=name, dtype=dtype, connect=connect if setup.inference else None)
-        self._client = RemoteClient({}, push_s=self._push_s)
+        credits = 0 if setup.wait_for_update else CREDITS
+        self._client = RemoteClient({}, push_s=self._push_s, sender=name, credits=credits)
 
     def ready(self) -> tuple[int, str]:
         """The process id and the machine, once everything is built."""
@@ -206,6 +220,8 @@ class ActorHostProcess:
             answer = self._host.play(lease, frozen=weights, learners=self._client)
         except InferenceLost as error:
             raise LeaseUnplayable(str(error)) from error
+        finally:
+            self._client.leave()
         return answer, self._host.take_failures()
 
 
@@ -263,7 +279,7 @@ class LearnerHostProcess:
             spare_cores=spare_cores,
         )
         host.start()
-        self._host: LearnerHost = host
+        self._host = host
         self._newest = NewestObjects(ray.put)
 
     def ready(self) -> tuple[int, str]:
@@ -277,9 +293,14 @@ class LearnerHostProcess:
 
     @logs_its_errors
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
-    def push(self, player: str, chunk: bytes, *, have: int) -> NewestAnswer | None:
+    def push(self, player: str, chunk: bytes, *, have: int, sender: str) -> NewestAnswer | None:
         """As `LearnerHost.push`, answered as by `NewestObjects.answer`."""
-        return self._newest.answer(player, self._host.push(player, chunk), have=have)
+        return self._newest.answer(player, self._host.push(player, chunk, sender=sender), have=have)
+
+    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
+    def leave(self, player: str, *, sender: str) -> None:
+        """As `AsyncLearnerHost.leave`."""
+        self._host.leave(player, sender=sender)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def weights(self, player: str, *, have: int) -> NewestAnswer | None:

@@ -39,6 +39,8 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
         intervals become half their width, then only the scores stay.
     """
     how = "likeliest action, no search" if report.conditions.greedy else "sampled actions"
+    if report.conditions.search:
+        how = f"most visited action of {report.conditions.search} simulations"
     played = {row.games for row in report.pairs} | {row.games for row in report.returns}
     games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
     title = f"{report.env_id}: {how}, {games} games a cell"
