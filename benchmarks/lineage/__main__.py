@@ -20,6 +20,7 @@ PARTS: Mapping[str, str] = {
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
+    "evolution": "benchmarks.lineage.evolution:evolution",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 

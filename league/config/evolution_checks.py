@@ -1,4 +1,4 @@
-"""Settings that do not go with evolution strategies, which learn without gradients from episodes of perturbed weights."""
+"""Settings that do not go with evolution strategies, which learn from episodes of perturbed weights."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ UPDATERS: Mapping[str, str] = {
     "es": "league.agents.learner.evolution.es_updater:ESUpdater",
     "cmaes": "league.agents.learner.evolution.cma_updater:CMAUpdater",
 }
-"""Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution.evolution_updater.Evolving`."""
+"""Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution_updater.Evolving`."""
 
 OPTIMIZERS: Mapping[str, str] = {
     "adagrad": "league.agents.learner.step.optimizers:adagrad",

@@ -41,7 +41,8 @@ class Copy:
     """The player is to continue from the donor, or from a mean of several candidates.
 
     Fields:
-      donor: its index; restart state, hyperparameters and ancestry are the donor's. evidence: one clause for the journal.
+      donor: its index; restart state, hyperparameters and ancestry are the donor's.
+      evidence: one clause for the journal.
       weights: [C] of each candidate in the mean of weights, at least 0, with sum 1 and a part of the donor; empty for
         the donor's own weights.
     """
@@ -146,8 +147,8 @@ class BinaryTournament:
 class WeightedMean:
     """A player of the worse part of the population continues from the weighted mean of the best players' weights.
 
-    This makes an evolution strategy of players that learn by gradients meanwhile: the players are its offspring, learning
-    is their mutation, and the mean recombines them. Weights fall with the logarithm of the rank. The mean of networks
+    This makes an evolution strategy of players that learn by gradients meanwhile: the players are its offspring,
+    learning is their mutation, and the mean recombines them. Weights fall with the logarithm of the rank. The mean of networks
     means something only where they descend from the same one.
 
     Fields:
