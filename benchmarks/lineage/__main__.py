@@ -23,6 +23,7 @@ PARTS: Mapping[str, str] = {
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
     "replay": "benchmarks.lineage.replay:report",
     "search": "benchmarks.lineage.search:search_rows",
+    "evolution": "benchmarks.lineage.evolution:evolution",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 
