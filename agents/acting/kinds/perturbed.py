@@ -137,7 +137,8 @@ class PerturbedPolicy:
         index = int(self._noise.draw(np.random.default_rng([seed, game % half]), 1, size=self._layout.size)[0])
         sign = 1 if game < half else -1
         self._numbers[game] = sign * (index + 1)
-        return self._center + np.float32(sign * self._sigma) * self._noise.get(index, self._layout.size)
+        noise = np.float32(sign * self._sigma) * self._noise.get(index, self._layout.size)
+        return np.asarray(self._center + noise, np.float32)
 
     def _candidate(self, game: int, first_game: int) -> NDArray[np.float32]:
         """float32 [P], the next candidate for a game: over all hosts, every one is played in turn."""
@@ -145,7 +146,7 @@ class PerturbedPolicy:
         before = self._place.host + self._rounds[first_game] * self._place.num_hosts
         number = (before * self._num_games + game) % len(self._candidates)
         self._numbers[game] = number + 1
-        return self._candidates[number]
+        return np.asarray(self._candidates[number], np.float32)
 
 
 def _point(network: Network, values: torch.Tensor) -> None:
