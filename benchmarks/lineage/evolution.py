@@ -1,4 +1,4 @@
-"""Evolution strategies: CartPole to a return of 475, and their scaling to 1,440 workers by simulation from measured costs.
+"""Evolution strategies: CartPole to a return of 475, and scaling to 1,440 workers, simulated from measured costs.
 
 The processor seconds of CartPole are those of playing and learning in one process; judging every few updates is not
 counted. An episode of the simulation takes a second, as 1,000 steps of a physical simulation of a millisecond do: the
@@ -94,7 +94,7 @@ def measured_costs() -> ESCosts:
 
 
 def seconds_to_solve(path: Path, *, seed: int, longest: float) -> float | None:
-    """Processor seconds until the unperturbed policy returns `SOLVED` over `JUDGED_GAMES` games; None within `longest`."""
+    """Processor seconds until the unperturbed policy returns `SOLVED`; None where it does not within `longest`."""
     torch.set_num_threads(1)
     config = dataclasses.replace(load_config(path), seed=seed)
     spec = spec_of(config.env)

@@ -38,7 +38,7 @@ class NoiseTable:
     @functools.cached_property
     def checksum(self) -> int:
         """63 bits over all numbers; hosts with equal ones mean the same perturbations by the same indices."""
-        return xxhash.xxh3_64_intdigest(self._numbers) >> 1
+        return xxhash.xxh3_64_intdigest(self._numbers.data) >> 1
 
     def get(self, index: int, size: int) -> NDArray[np.float32]:
         """float32 [size], the perturbation at an index; a view that nobody may write to."""

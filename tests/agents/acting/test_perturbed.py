@@ -1,4 +1,4 @@
-"""Acting by perturbed weights: what each game plays with, and that a pair meets the same opponents, seats and chance."""
+"""Acting by perturbed weights: what each game plays with, and that a pair meets equal opponents, seats and chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that do not go with evolution strategies are refused when the configuration is loaded, each in a sentence."""
+"""Settings that do not go with evolution strategies are refused when a configuration is loaded, in a sentence each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_the_shipped_configurations_load(tmp_path: Path) -> None:
         ),
         (
             {"learner": {"pipeline": {"replicas": 2, "backend": "single"}}},
-            "learner.pipeline.replicas: es computes no gradients, so that 2 replicas have nothing to share; use replicas: 1",
+            "learner.pipeline.replicas: es computes no gradients, so that 2 replicas have nothing to share; "
+            "use replicas: 1",
         ),
         (
             {"learner": {"pipeline": {"stages": 2}}},
