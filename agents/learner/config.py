@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
+from league.envs.text.number_text import number_text
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
@@ -180,7 +181,9 @@ class PipelineConfig:
             found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
         for name in ("stage_timeout_s", "start_timeout_s"):
             if not 0 < getattr(self, name) <= MAX_DEADLINE_S:
-                found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
+                found.append(
+                    f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
+                )
         return found
 
     def _free_problems(self) -> list[str]:
@@ -344,7 +347,7 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0")
         for name, most in MAXIMA.items():
             if most < getattr(self, name) < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {getattr(self, name)} must be at most {most:g}")
+                found.append(f"{name}: {getattr(self, name)} must be at most {number_text(most)}")
         for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")

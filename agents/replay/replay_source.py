@@ -52,7 +52,7 @@ class Replay(Generic[ChunkT]):
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows if self._alone else config.batch_rows // config.microbatches
         layout = RowLayout(spec)
-        self._example = spec.allocate(1)
+        self._example = layout.example
         window = 0.0 if self._alone else options.window * config.batch_rows
         limiter = RateLimiter(options.samples_per_insert, options.min_rows, window)
         self._memory = _memory(layout, place, options)

@@ -23,10 +23,11 @@ from league.envs.bots import is_own_bot, make_bot
 from league.envs.component_choice import kind_of
 from league.envs.protocol import MAX_DEADLINE_S, EnvError
 from league.envs.registry import BUILT_IN, unknown_env
+from league.envs.text.number_text import number_text
 from league.envs.workers.worker_env import MAX_WORKERS
 from league.errors import InvalidName
 from league.store.storage import checked_name
-from league.wording import counted, number_text
+from league.wording import counted
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig

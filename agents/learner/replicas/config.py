@@ -212,7 +212,8 @@ def replica_problems(choice: Component, *, replicas: int, value_normalisation: s
         options = make_options(record, given_options(choice), place=place)
     except OptionsError:
         return  # named where the options are checked
-    if replicas == 1 and not isinstance(options, AllReduceConfig):
+    is_free = isinstance(options, GossipConfig) and options.asynchronous  # these refusals are those of a free group
+    if replicas == 1 and not is_free and not isinstance(options, AllReduceConfig):
         yield f"{place}: {kind} is for several replicas, but pipeline.replicas is 1; use all_reduce or more replicas"
     if isinstance(options, GossipConfig):
         yield from _torus_problems(options.topology, replicas=replicas, place=place)

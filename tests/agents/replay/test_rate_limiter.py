@@ -63,7 +63,7 @@ def test_with_the_least_window_somebody_can_always_go_on(
         ),
         (ReplayConfig(min_rows=10, capacity=9), "min_rows: 10 rows are not between 1 and the capacity of 9"),
         (ReplayConfig(alpha=1.5), "alpha: 1.5 is not in [0, 1]"),
-        (ReplayConfig(capacity=0, min_rows=0), "capacity: 0 rows are not between 1 and 268435456"),
+        (ReplayConfig(capacity=0, min_rows=0), "capacity: 0 rows are not between 1 and 4294967296"),
         (ReplayConfig(samples_per_insert=0.0), "samples_per_insert: 0.0 must be greater than 0 and finite"),
     ],
 )
