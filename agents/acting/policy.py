@@ -159,7 +159,8 @@ class Evaluating(Protocol):
 class Policy(Protocol):
     """Acts for a seat. `version` is the learner update that its weights come from, -1 for a bot."""
 
-    version: int
+    @property
+    def version(self) -> int: ...
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
