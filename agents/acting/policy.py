@@ -166,10 +166,7 @@ class Policy(Protocol):
 
 
 class AdoptingPolicy(Policy, Protocol):
-    """A policy whose weights change. `core_size` is C."""
-
-    @property
-    def core_size(self) -> int: ...
+    """A policy whose weights change."""
 
     def adopt(self, weights: Weights) -> None:
         """Act by these weights from now on. Raises WeightsError if they do not fit."""

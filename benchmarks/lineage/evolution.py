@@ -105,7 +105,7 @@ def seconds_to_solve(path: Path, *, seed: int, longest: float) -> float | None:
     table, spent, version = (Assignment((PLAYER,), (True,), 1.0),), 0.0, 0
     try:
         for number in range(1 << 20):
-            lease = Lease(number, "", "actor-0", PLAYER, table, config.league.lease_steps)
+            lease = Lease(number, 0, "actor-0", PLAYER, table, config.league.lease_steps)
             spent += _seconds(lambda lease=lease: actor.play(lease, frozen={}, learners=_Clients(learners)))  # type: ignore[misc]
             weights = learners.published(PLAYER)
             if weights.version >= version + JUDGED_EVERY:

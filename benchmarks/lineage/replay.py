@@ -144,8 +144,8 @@ def _learner(made: Report) -> None:
         steps[kind] = step
     taken: dict[str, list[float]] = {kind: [] for kind in steps}
     for _ in range(2 * ROUNDS):  # side by side, so that both have the same machine
-        for kind, step in steps.items():
-            taken[kind].append(_once(step, calls=20))
+        for kind, timed in steps.items():
+            taken[kind].append(_once(timed, calls=20))
     rates = {kind: 1.0 / float(np.median(seconds)) for kind, seconds in taken.items()}
     made.add("learner with fifo, batches of 128 rows", rates["fifo"], "updates/core-s")
     made.add("learner with replay, batches of 128 rows", rates["replay"], "updates/core-s")

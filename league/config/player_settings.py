@@ -129,7 +129,7 @@ def _differences(own: object, run: object, path: str) -> Iterator[tuple[str, obj
 
 def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSections | None, list[str]]:
     """The whole settings of a group, and what is wrong with their keys and types."""
-    whole = {
+    whole: dict[str, object] = {
         section: _overlaid(plain_of(getattr(config, section)), getattr(group, section), (section,))
         for section in SECTIONS
     }

@@ -219,8 +219,8 @@ class ActorHost:
             assert isinstance(arena, Arena), "the state of one arena for one in parts"
             arena.load(arrays, assignments, policies)
             if pending is not None:
-                kind = Episodes if self._setup.of(key).learner.evolves else Unrolls
-                self._pending[key] = [self._codec.open(pending.tobytes()).rows_of(kind)]
+                chunk, evolves = self._codec.open(pending.tobytes()), self._setup.of(key).learner.evolves
+                self._pending[key] = [chunk.rows_of(Episodes) if evolves else chunk.rows_of(Unrolls)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""
