@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.learner.algorithms.evolution_config import CMAConfig, ESConfig
 from league.agents.learner.config import MAX_COST
-from league.agents.learner.evolution.config import CMAConfig, ESConfig
 
 CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")
 """Options that bound the importance ratios."""

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.algorithms.registry import UPDATERS
 from league.agents.learner.config import EVOLUTION, LearnerConfig
 from league.agents.learner.evolution import noise_table as tables
-from league.agents.learner.evolution.config import ESConfig
 from league.agents.learner.evolution.es_updater import ESUpdater
 from league.agents.learner.evolution.evolution_updater import Evolving, make_evolving
 from league.agents.learner.evolution.noise_table import NoiseTable
