@@ -57,6 +57,7 @@ GROUND_FLOOR = {
 own to the test for cycles."""
 
 HOMES = {
+    "cmaes": ("agents/learner/evolution/cma_updater.py",),
     "chess": ("envs/notation/chess_moves.py", "league/judge/contenders/uci.py"),
     "gymnasium": ("envs/adapters/",),
     "lz4": ("agents/unroll/codec.py",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
 from league.envs.text.number_text import number_text
@@ -22,6 +21,7 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 """The last one replays CUDA graphs on a GPU."""
 
 DEFAULT_ALGORITHM = "vtrace"
+EVOLUTION = ("es", "cmaes")
 DEFAULT_OPTIMIZER = "adam"
 DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
@@ -284,7 +284,7 @@ class LearnerConfig:
     @property
     def evolves(self) -> bool:
         """True for evolution strategies, which learn from `Episodes`, without gradients."""
-        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in EVOLUTION
 
     @property
     def pieces(self) -> int:

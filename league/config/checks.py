@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
+from league.agents.learner.evolution.setting_checks import evolution_problems
 from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
-from league.config.evolution_checks import evolution_problems
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
@@ -88,7 +88,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
     yield from search_problems(config.actors, config.network, config.env)
-    yield from evolution_problems(config.actors, config.learner)
+    yield from acting_conflicts(config.actors, config.learner)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -123,6 +123,13 @@ def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
             f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
             f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
         )
+
+
+def acting_conflicts(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Kinds of acting that do not go with what is learnt, and the other way round."""
+    acting, frozen = (kind_of(choice, DEFAULT_ACTING) for choice in (actors.acting, actors.acting_frozen))
+    splits, games = actors.num_splits, actors.num_envs
+    yield from evolution_problems(learner, acting=acting, acting_frozen=frozen, num_splits=splits, num_envs=games)
 
 
 def _acting_problems(actors: ActorConfig) -> Iterator[str]:

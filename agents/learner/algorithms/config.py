@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.learner.algorithms.evolution_config import CMAConfig, ESConfig
 from league.agents.learner.algorithms.q_config import DDPGConfig, DQNConfig, TD3Config
 from league.agents.learner.config import MAX_COST
-from league.agents.learner.evolution.config import CMAConfig, ESConfig
 from league.envs.text.number_text import number_text
 
 CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.algorithms.registry import UPDATERS
-from league.agents.learner.config import LearnerConfig
+from league.agents.learner.config import EVOLUTION, LearnerConfig
 from league.agents.learner.evolution import noise_table as tables
-from league.agents.learner.evolution.config import ESConfig
 from league.agents.learner.evolution.es_updater import ESUpdater
 from league.agents.learner.evolution.evolution_updater import Evolving, make_evolving
 from league.agents.learner.evolution.noise_table import NoiseTable
@@ -158,6 +158,10 @@ def test_late_episodes_copies_and_lone_ones_are_not_learnt_from() -> None:
     late = episodes_of([9, 4], [1.0, 1.0], version=0)
     assert updater.update([late], inputs_of(1)).optimizer_steps == 0
     assert updater.late_episodes == 4  # two late ones, and two whose opposite never came
+
+
+def test_the_settings_know_every_registered_updater() -> None:
+    assert set(UPDATERS) == set(EVOLUTION) and all(es_config(kind).evolves for kind in UPDATERS)
 
 
 @pytest.mark.parametrize("kind", list(UPDATERS))
