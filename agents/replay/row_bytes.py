@@ -91,7 +91,7 @@ def checksums_of(block: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def computed_checksums(block: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """uint64 [R], XXH3 of serial and fields; never 0, which a row bears that was never written."""
     digest = xxhash.xxh3_64_intdigest
-    view = np.ascontiguousarray(block).data.cast("B") if block.size else memoryview(b"")
+    view = np.ascontiguousarray(block).reshape(-1).data
     width = block.shape[1]
     starts = range(CHECKSUM_BYTES, block.shape[0] * width, width)
     stop = width - CHECKSUM_BYTES

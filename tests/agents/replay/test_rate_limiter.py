@@ -16,7 +16,9 @@ CALLS = st.lists(st.tuples(st.booleans(), st.integers(1, 16)), max_size=80)
 
 @settings(max_examples=150, deadline=None)
 @given(ratio=RATIOS, min_rows=st.integers(1, 40), batches=st.floats(1.0, 6.0), calls=CALLS)
-def test_the_limiter_is_that_of_reverb(ratio: float, min_rows: int, batches: float, calls: list[tuple[bool, int]]):
+def test_the_limiter_is_that_of_reverb(
+    ratio: float, min_rows: int, batches: float, calls: list[tuple[bool, int]]
+) -> None:
     window = 16 * batches * 2 * max(1.0, ratio)
     mine, literal = RateLimiter(ratio, min_rows, window), LiteralLimiter(ratio, min_rows, window / 2)
     size = 0
