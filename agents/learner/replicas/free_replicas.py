@@ -19,7 +19,7 @@ from league.envs.component_choice import Component
 
 @dataclass(frozen=True)
 class GroupMemory:
-    """What the members of a group on one machine have in common.
+    """The common ground of a group's members on one machine.
 
     Fields:
       folder: of the mapped files and sockets. size: P. members: replicas of the group.

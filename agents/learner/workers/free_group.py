@@ -58,7 +58,7 @@ LOOK_S = 0.2
 """Longest wait for an answer until deadlines are looked at."""
 
 STARTING, LOADING, IDLE, BUSY, ASKED = "starting", "loading", "idle", "busy", "asked"
-"""What a member does: start, take over the consensus, nothing, learn from a batch, answer another request."""
+"""States of a member: start, take over the consensus, nothing, learn from a batch, answer another request."""
 
 
 @dataclasses.dataclass
@@ -74,8 +74,8 @@ class _Member:
 class FreeGroup:
     """Replicas that wait for nobody, and the shards of their parameter server if they have one.
 
-    A lost member is started again while the others go on: a replica loses its batch and returns with the consensus, a
-    shard with the newest weights of its slice and the moments of the last `save` or `load`.
+    A lost member is started again while the others work. A replica loses its batch and returns with the consensus. A
+    shard returns with the newest weights of its slice and the moments of the last `save` or `load`.
 
     Args:
       setups: one for each rank, the replicas first.

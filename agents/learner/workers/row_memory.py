@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import mmap
 import os
-import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from league.agents.unroll.field_table import converted
 from league.agents.unroll.unroll import Unrolls
 
 ALIGNED = 64
@@ -16,24 +20,37 @@ ALIGNED = 64
 
 
 @dataclass(frozen=True)
+class Place:
+    """An array in the file. start: its first byte."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
 class StoredRows:
-    """Where rows lie; sent to their replica, which belongs to the same learner.
+    """Rows in a file; sent to their replica, which belongs to the same learner.
 
     Fields:
-      path: of the file. num_bytes: of it. record: the rows without their arrays, as pickle writes them.
-      places: [start, stop) of each array, in order.
+      path: of the file. num_bytes: of it. fields: of the rows, a `Place` for each array.
     """
 
     path: str
     num_bytes: int
-    record: bytes
-    places: tuple[tuple[int, int], ...]
+    fields: Mapping[str, Any]
 
     def open(self) -> Unrolls:
         """The rows, as arrays over the mapped file: valid until the next rows are put there."""
         with open(self.path, "r+b") as file:  # noqa: PTH123  # its descriptor is mapped
-            block = memoryview(mmap.mmap(file.fileno(), self.num_bytes))
-        return cast(Unrolls, pickle.loads(self.record, buffers=[block[start:stop] for start, stop in self.places]))
+            block = mmap.mmap(file.fileno(), self.num_bytes)
+
+        def array(place: Place) -> NDArray[np.generic]:
+            count = int(np.prod(place.shape, dtype=np.int64))
+            flat = np.frombuffer(block, place.dtype, count=count, offset=place.start)
+            return flat.reshape(place.shape)
+
+        return Unrolls(**converted(self.fields, array))
 
 
 class RowMemory:
@@ -49,17 +66,18 @@ class RowMemory:
 
     def put(self, rows: Unrolls) -> StoredRows:
         """Copy rows to the file; the replica must have finished with those before."""
-        buffers: list[pickle.PickleBuffer] = []
-        record = pickle.dumps(rows, protocol=5, buffer_callback=buffers.append)
-        views = [buffer.raw() for buffer in buffers]
-        places, start = [], 0
-        for view in views:
-            places.append((start, start + view.nbytes))
-            start += -(-view.nbytes // ALIGNED) * ALIGNED
-        block = self._with_room(max(start, ALIGNED))
-        for (begin, end), view in zip(places, views, strict=True):
-            block[begin:end] = view
-        return StoredRows(os.fspath(self._path), len(block), record, tuple(places))
+        arrays = list(rows.arrays().values())
+        block = self._with_room(sum(_padded(array.nbytes) for array in arrays) + ALIGNED)
+        start = 0
+
+        def placed(array: NDArray[np.generic]) -> Place:
+            nonlocal start
+            place, start = Place(start, array.shape, array.dtype.str), start + _padded(array.nbytes)
+            there = np.frombuffer(block, array.dtype, count=array.size, offset=place.start)
+            there.reshape(array.shape)[...] = array
+            return place
+
+        return StoredRows(os.fspath(self._path), len(block), rows.converted(placed))
 
     def close(self) -> None:
         """Unmap the file; may be called twice."""
@@ -74,3 +92,7 @@ class RowMemory:
                 file.truncate(num_bytes)
                 self._block = mmap.mmap(file.fileno(), num_bytes)
         return self._block
+
+
+def _padded(num_bytes: int) -> int:
+    return -(-num_bytes // ALIGNED) * ALIGNED
