@@ -43,6 +43,7 @@ GROUND_FLOOR = {
     "league/errors.py",
     "league/higher_wings.py",
     "league/hosts/protocol.py",
+    "league/hosts/setup.py",
     "league/json_report.py",
     "league/progress.py",
     "league/run/budget.py",

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
+from league.agents.learner.config import PRECISIONS, LearnerConfig
 from league.agents.learner.data.batch import batch_from
 from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline.partition import plan_pipeline
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.config import replica_problems
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode

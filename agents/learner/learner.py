@@ -17,7 +17,7 @@ from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.objective import LossWeights, needs_fresh
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
-from league.agents.learner.data.intake import Intake
+from league.agents.learner.data.intake import Intake, quantile
 from league.agents.learner.errors import NonFiniteError, ReplicaLostError, StageError
 from league.agents.learner.evolution.evolution_updater import Evolving
 from league.agents.learner.step.advantage_scale import AdvantageScale
@@ -295,7 +295,7 @@ class Learner:
             gradient_norm=result.gradient_norm,
             skipped=not math.isfinite(result.gradient_norm),
             lag_mean=int(np.add.reduce(ages, dtype=np.int64)) / max(ages.size, 1),
-            lag_p95=_quantile(ages, 0.95),
+            lag_p95=quantile(ages, 0.95),
             lag_max=int(ages[-1]) if ages.size else 0,
             learning_rate=inputs.learning_rate,
             entropy_cost=inputs.loss_weights.entropy_cost,
@@ -388,16 +388,3 @@ class Learner:
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Load arrays into the updater, with the teacher, which restarted workers no longer have."""
         self._updater.load(with_teacher(saved, self._teacher))
-
-
-def _quantile(ordered: NDArray[np.int32], fraction: float) -> float:
-    """The quantile of sorted numbers, linear between two neighbours; 0 if there are none.
-
-    `np.percentile` sorts again, and takes longer over its arguments than over 2,000 numbers.
-    """
-    if not ordered.size:
-        return 0.0
-    position = fraction * (ordered.size - 1)
-    low = int(position)
-    high = min(low + 1, ordered.size - 1)
-    return float(ordered[low]) + (position - low) * float(ordered[high] - ordered[low])

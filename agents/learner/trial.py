@@ -10,8 +10,9 @@ import torch
 
 from league.agents.learner.algorithms.objective import LossWeights, learns_from
 from league.agents.learner.build import candidate_dtypes, default_device, local_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import SourcePlace, make_row_source
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import Placement
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.network import Network

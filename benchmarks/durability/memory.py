@@ -25,7 +25,8 @@ from league.agents.weights import Weights
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
-from league.hosts.protocol import HostSetup, Report
+from league.hosts.protocol import Report
+from league.hosts.setup import HostSetup
 from league.run import launch, session
 from league.run.budget import Limits
 

@@ -19,9 +19,10 @@ from torch.multiprocessing.spawn import spawn
 
 from benchmarks.learner.policies import CONTROL, GAME, SIZES, build_lstm, build_transformer
 from league.agents.learner.algorithms.objective import LossWeights, make_objective
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch, batch_from
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.step.backend import Placement, SingleBackend, make_backend
 from league.agents.nets.network import Network

@@ -36,10 +36,11 @@ from benchmarks.learner.policies import (
 from benchmarks.report import Report
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.build import build_updater, local_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import batch_from
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.pipeline.schedules import ideal_bubble
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import Placement, SingleBackend
 from league.agents.learner.workers.worker import NetworkPlan
 from league.agents.torch_runtime import prepare_process

@@ -21,8 +21,8 @@ import torch
 from benchmarks.learner.speed import DEVICE, ON_GPU, WORKLOADS, Workload, in_ring, in_turns, rows_of
 from benchmarks.report import Report
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import PipelineConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.torch_runtime import prepare_process
 
 PIECES = 4

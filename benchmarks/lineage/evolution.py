@@ -33,7 +33,8 @@ from league.core.state.records import Assignment, Lease
 from league.envs.registry import make, spec_of
 from league.hosts.actors.actor_host import ActorHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, InstallPlayer
+from league.hosts.protocol import InstallPlayer
+from league.hosts.setup import HostSetup
 from league.lab.simulation.es_workers import ESCosts, efficiency
 from league.run.host_setup import host_setup
 

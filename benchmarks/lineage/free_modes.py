@@ -11,7 +11,8 @@ import torch
 from benchmarks.report import Report
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.updater import UpdateInputs, Updater
 from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.thread_group import ThreadWorkerGroup

@@ -40,7 +40,7 @@ from benchmarks.throughput.roofline import (
     ready_unrolls,
 )
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.torch_runtime import prepare_process
 from league.envs.registry import make
 

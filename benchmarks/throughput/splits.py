@@ -33,7 +33,7 @@ from league.core.state.records import Assignment, Lease
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
 from league.hosts.actors.actor_host import ActorHost
-from league.hosts.protocol import HostSetup
+from league.hosts.setup import HostSetup
 
 MLP = NetworkConfig(hidden=(128, 128), activation="relu")
 LSTM = NetworkConfig(hidden=(128,), core="lstm", core_size=1024)

@@ -127,7 +127,7 @@ def sentence(words: str, call: str) -> str:
 
 
 def _heard(parent: int) -> str:
-    """What `faulthandler` wrote before the parent ended; "" where it ended otherwise, or lives on."""
+    """The words of `faulthandler` before the parent ended; "" where it ended otherwise, or lives on."""
     words, began = b"", 0.0
     os.set_blocking(0, False)
     while os.getppid() == parent:

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from league.agents.acting.kinds.config import ACTING_OPTIONS, DEFAULT_ACTING
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE, DEFAULT_UPDATE_MODE
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE
 from league.agents.learner.data.row_source_config import ROW_SOURCE_OPTIONS
+from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
 from league.agents.learner.replicas.config import UPDATE_MODE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of

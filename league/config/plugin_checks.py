@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,21 +13,24 @@ import numpy as np
 
 from league.agents.acting.kinds import registry as acting
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
+from league.agents.acting.kinds.registry import ActingPlace, make_acting
 from league.agents.acting.search.config import game_problems
-from league.agents.learner.algorithms.objective import learns_from, make_objective
+from league.agents.learner.algorithms.objective import learns_from, make_objective, needs_fresh
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
-from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
-from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_ROW_SOURCE, LearnerConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES, ReplayConfig
 from league.agents.learner.evolution.evolution_updater import make_evolving
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
 from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.agents.replay.row_bytes import RowLayout
+from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import FlatParameters
 from league.config.player_settings import has_own, settings_of
-from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -42,12 +46,14 @@ from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
 from league.envs.bots import Copyable, make_bot
-from league.envs.component_choice import kind_of
-from league.envs.plugin_options import OptionsError, options_argument
+from league.envs.component_choice import given_options, kind_of
+from league.envs.plugin_options import OptionsError, make_options, options_argument
 from league.envs.plugins import first_line, resolve
 from league.envs.protocol import EnvConfig, EnvError, EnvSpec
 from league.envs.registry import make
 from league.errors import ConfigError
+from league.store.disk_space import disk_space
+from league.wording import counted, size_text
 
 DIGEST = "0" * 64
 
@@ -67,7 +73,7 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
             found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
             problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_generator_problems(config)]
-    problems += row_source_problems(config, spec, folder=folder)
+    problems += _row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -241,3 +247,57 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     for directive in list(state.directives.values()):
         do(commands.ConfirmSnapshot(directive.directive_id, DIGEST, 0, 0))
     return state
+
+
+def _row_source_problems(config: RunConfig, spec: EnvSpec, *, folder: Path | None) -> Iterator[str]:
+    """Conflicts of a replay with the algorithm, the game and the machine, one sentence each.
+
+    Args:
+      folder: of a run that is to begin; None for one that has its files.
+    """
+    if kind_of(config.learner.row_source) != "replay":
+        return
+    try:
+        yield from _replay_problems(config, spec, folder)
+    except ValueError:
+        return  # a part of the configuration cannot be made, which is said elsewhere
+
+
+def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None) -> Iterator[str]:
+    learner = config.learner
+    options: ReplayConfig = make_options(ReplayConfig, given_options(learner.row_source), place="learner.row_source")
+    if needs_fresh(learner):
+        yield (
+            "learner.row_source: replay samples old decisions again, and "
+            f"{kind_of(learner.algorithm, DEFAULT_ALGORITHM)} learns from fresh ones alone; "
+            "use fifo, or an algorithm for old decisions"
+        )
+    if options.capacity < learner.batch_rows:
+        yield (
+            f"learner.row_source.capacity: {options.capacity} rows are less than learner.batch_rows "
+            f"{learner.batch_rows}"
+        )
+    recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
+    if options.initial == "actor" and "values" not in recorded:
+        yield (
+            f"learner.row_source.initial: actor needs the values of the acting policy, and actors.acting "
+            f"{kind_of(config.actors.acting)} does not record them; use max"
+        )
+    network = build_network(spec, config.network, seed=0)
+    row_bytes = RowLayout(
+        UnrollSpec.of(spec, network, unroll_length=learner.unroll_length, recorded=recorded)
+    ).row_bytes
+    players = sum(group.count for group in config.league.players)
+    needed = options.capacity * row_bytes * players
+    rows = f"{options.capacity:,} rows of {row_bytes:,} bytes for {counted(players, 'player')} are {size_text(needed)}"
+    if options.storage == "memory":
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > memory:
+            yield (
+                f"learner.row_source.capacity: {rows}, and this machine has {size_text(memory)} of memory; "
+                "use storage: file"
+            )
+    elif folder is not None:
+        free, _ = disk_space(next(parent for parent in folder.parents if parent.exists()))
+        if needed > free:
+            yield f"learner.row_source.capacity: {rows}, and {size_text(free)} are free on the disk of {folder}"

@@ -21,7 +21,8 @@ from league.core.state.commands import FinishLease
 from league.core.state.records import Lease, is_bot
 from league.envs.failures import GameFailure
 from league.hosts.actors.actor_host import ActorHost, HostedArena, LearnerClient
-from league.hosts.protocol import HostSetup, HostState
+from league.hosts.protocol import HostState
+from league.hosts.setup import HostSetup
 
 
 class DeviceLearnerClient(LearnerClient, Protocol):

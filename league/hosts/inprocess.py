@@ -27,7 +27,6 @@ from league.hosts.actors.actor_host import ActorHost
 from league.hosts.device_host import DeviceActorHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import (
-    HostSetup,
     HostStarted,
     HostState,
     HostStuck,
@@ -45,6 +44,7 @@ from league.hosts.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.hosts.setup import HostSetup
 from league.processes.task_thread import TaskThread, watched
 from league.store.run_folder import WorkerStatus
 

@@ -17,7 +17,8 @@ from league.core.state.state import LeagueState
 from league.envs.component_choice import kind_of
 from league.envs.protocol import EnvSpec
 from league.hosts.inprocess import InProcessRuntime
-from league.hosts.protocol import HostSetup, Runtime
+from league.hosts.protocol import Runtime
+from league.hosts.setup import HostSetup
 
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""

@@ -20,7 +20,8 @@ from league.config.run_config import RunConfig, config_plain
 from league.envs.protocol import EnvSpec
 from league.errors import JournalError, LeagueError, StorageError
 from league.hosts.host_log import logged_to
-from league.hosts.protocol import HostSetup, Runtime
+from league.hosts.protocol import Runtime
+from league.hosts.setup import HostSetup
 from league.judge.probes.prober import open_prober
 from league.policies.imported import imported_networks
 from league.policies.own_code import note_code

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.config.loading import load_config
 from league.core.state.state import LeagueState
 from league.run import launch

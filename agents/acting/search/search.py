@@ -29,7 +29,7 @@ class Judge(Protocol):
 
 
 class Chooser(Protocol):
-    """How walks choose their moves."""
+    """Chooses the moves of walks."""
 
     def choose(self, trees: Trees, node: NDArray[np.int64], count: int, *, depth: int) -> NDArray[np.int64]:
         """Moves [F, count] for up to `count` walks that come one after another to each of the nodes [F].

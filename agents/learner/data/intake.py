@@ -47,3 +47,16 @@ class Intake:
         ages = np.concatenate(parts) if parts else np.zeros(0, np.int32)
         ages.sort()
         return ages
+
+
+def quantile(ordered: NDArray[np.int32], fraction: float) -> float:
+    """The quantile of sorted numbers, linear between two neighbours; 0 if there are none.
+
+    `np.percentile` sorts again, and takes longer over its arguments than over 2,000 numbers.
+    """
+    if not ordered.size:
+        return 0.0
+    position = fraction * (ordered.size - 1)
+    low = int(position)
+    high = min(low + 1, ordered.size - 1)
+    return float(ordered[low]) + (position - low) * float(ordered[high] - ordered[low])

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from league.agents.learner.config import (
-    DEFAULT_ALGORITHM,
-    DEFAULT_OPTIMIZER,
-    DEFAULT_ROW_SOURCE,
-    DEFAULT_UPDATE_MODE,
-    LearnerConfig,
-)
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE, LearnerConfig
+from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
 from league.envs.component_choice import kind_of
 
 PERTURBED = "perturbed"

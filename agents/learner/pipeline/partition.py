@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from league.agents.learner.algorithms.objective import LossWeights, Objective
-from league.agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.pipeline.schedules import ideal_bubble, makespan
 from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from league.agents.learner.pipeline_config import LOOPED_SCHEDULES
 from league.agents.learner.step.backend import Placement
 from league.agents.nets.network import Network, NetworkOutput
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from league.agents.learner.config import LOOPED_SCHEDULES
+from league.agents.learner.pipeline_config import LOOPED_SCHEDULES
 
 
 @dataclass(frozen=True)

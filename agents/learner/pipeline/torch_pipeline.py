@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from torch.distributed import pipelining
 
 from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
-from league.agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from league.agents.learner.pipeline_config import LOOPED_SCHEDULES
 from league.agents.learner.step.backend import Boundary, Placement, join_outputs
 from league.agents.nets.network import Network, NetworkOutput
 

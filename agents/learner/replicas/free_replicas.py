@@ -70,7 +70,7 @@ class FreeReplicas:
 
 @dataclass(frozen=True)
 class FreeTally:
-    """What a free mode has to tell about the last batch.
+    """The report of a free mode on its last batch.
 
     Fields:
       lags: of its gradients where they were applied, in steps. dropped: gradients that were discarded.

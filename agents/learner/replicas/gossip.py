@@ -107,7 +107,7 @@ class PeerCopies:
         self.own, self.mean = values.clone(), values.clone()
 
     def message(self, values: Tensor, *, number: int) -> Tensor:
-        """What the peers are to add to their copy of this replica's weights; what it leaves out, later ones hold."""
+        """The vector that peers add to their copy of this replica's weights; what it leaves out, later ones hold."""
         return self._compressor.encode(values - self.own, number=number)
 
     def average(self, values: Tensor, weighed: list[tuple[float, Tensor]], *, number: int) -> None:

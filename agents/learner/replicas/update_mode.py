@@ -16,7 +16,7 @@ from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.algorithms.registry import UPDATE_MODES
-from league.agents.learner.config import DEFAULT_UPDATE_MODE
+from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
 from league.agents.learner.replicas.replica_group import ReplicaGroup
 from league.agents.restart_state import MODE_NUMBER, MODE_VECTOR, Arrays
 from league.envs.component_choice import Component, kind_of
@@ -80,9 +80,9 @@ class UpdateMode(Protocol):
     mode does what a single learner does.
 
     In lockstep modes all replicas make the same calls at the same time, so that a method may talk to the others.
-    `publish`, `save` and `load` never do. A mode that runs free waits for nobody: its replica group has
-    size 1, `step` returns what this replica alone learnt from, `total` returns the tensor itself, and who collects
-    the results adds them up.
+    `publish`, `save` and `load` never do. A mode that runs free waits for nobody. Its replica group has
+    size 1: `step` returns what this replica alone learnt from, `total` returns the tensor itself. Whoever
+    collects the results adds them up.
 
     Fields:
       replicas_differ: True if the weights of replicas, or what `save` gives, may differ between updates. A restart
@@ -116,7 +116,7 @@ class UpdateMode(Protocol):
         ...
 
     def save(self) -> Mapping[str, Tensor]:
-        """What the mode remembers between steps: vectors [P] and single numbers, under names of the mode's own."""
+        """The memory of the mode between steps: vectors [P] and single numbers, under names of the mode's own."""
         ...
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:

@@ -281,7 +281,7 @@ class FreeGroup:
                 self._lose(rank, StageHungError(f"no answer from worker {rank} within {limit_s:g} s"))
 
     def _take(self, rank: int, answer: Answer) -> None:
-        """What a member's answer leads to."""
+        """Act on the answer of a member."""
         member = self._members[rank]
         if member.doing == STARTING:
             newest: Arrays = {**self._kept, WEIGHTS: self.weights()}

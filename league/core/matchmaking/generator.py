@@ -19,6 +19,7 @@ from league.core.gates.e_values import log_e_values, new_bets, observe
 from league.core.matchmaking.matchmakers import Array, _Unjudged
 from league.core.matchmaking.roles import MatchmakingView, matchmaker_of
 from league.core.state.assignments import paired_assignments
+from league.core.state.payoff import Payoff
 from league.core.state.population_config import require
 from league.core.state.records import Assignment
 from league.core.state.state import Generation, LeagueState
@@ -53,7 +54,7 @@ class Generator(_Unjudged):
         return result
 
     def verdict(self, *, score: float, games: int) -> bool | None:
-        """Whether a candidate of this score in so many games is accepted; None while more games are needed."""
+        """True if a candidate of this score in so many games is accepted; None while more games are needed."""
         if self.confidence:
             bets = new_bets(0.5, 0.0)
             observe(bets, score, games - score)
@@ -147,5 +148,12 @@ def judge_candidates(state: LeagueState) -> None:
 def _record(state: LeagueState, candidate: str, accepted: str) -> tuple[float, int]:
     """Sum of a candidate's scores against the accepted snapshot, and the number of games, over all seats."""
     index = state.population.index
-    score, games = state.payoff.sums(index[candidate], index[accepted])
+    score, games = _score(state.payoff, index[candidate], index[accepted])
     return score, games
+
+
+def _score(payoff: Payoff, home: int, away: int) -> tuple[float, int]:
+    """Sum of the scores of `home` against `away` and number of games ever, all seats together."""
+    row = payoff.cells_of(home)
+    cells = row[payoff.away[row] == away]
+    return float(payoff.scores_of(cells).sum()), int(payoff.totals_of(cells).sum())

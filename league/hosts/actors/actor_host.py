@@ -36,7 +36,8 @@ from league.envs.bots import make_bot
 from league.envs.failures import GameFailure
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.registry import make, spec_of
-from league.hosts.protocol import Arrays, HostSetup, HostState
+from league.hosts.protocol import Arrays, HostState
+from league.hosts.setup import HostSetup
 
 logger = logging.getLogger(__name__)
 

@@ -40,7 +40,8 @@ from league.hosts.learners.learner_host import (
     progress_of,
 )
 from league.hosts.learners.requests import Answer, Request
-from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.protocol import CheckpointTaken, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.setup import HostSetup
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,8 @@ from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.hosts.learners.hyperparameters import tuned
-from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.protocol import CheckpointTaken, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.setup import HostSetup
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from league.hosts.learners.learner_host import (
     player_source,
     progress_of,
 )
-from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.protocol import CheckpointTaken, InstallPlayer, LearnerProgress, Reconfigure
+from league.hosts.setup import HostSetup
 
 
 class SyncLearnerHost:

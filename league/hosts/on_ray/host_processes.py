@@ -39,14 +39,8 @@ from league.hosts.on_ray.frozen_objects import NewestAnswer, NewestObjects
 from league.hosts.on_ray.nodes.learner_groups import ANY, WorkerPlace
 from league.hosts.on_ray.ray_actors import actor_class
 from league.hosts.on_ray.worker_group import RayWorkerGroup
-from league.hosts.protocol import (
-    CheckpointTaken,
-    HostSetup,
-    InstallPlayer,
-    LearnerProgress,
-    Reconfigure,
-    SnapshotTaken,
-)
+from league.hosts.protocol import CheckpointTaken, InstallPlayer, LearnerProgress, Reconfigure, SnapshotTaken
+from league.hosts.setup import HostSetup
 
 CREDITS = 1
 """Chunks of one actor host on their way to a learner while it plays on. The learner answers when it has room for the

@@ -30,7 +30,6 @@ from league.hosts.on_ray.ray_actors import actor_class, cause_text, kill_actor
 from league.hosts.on_ray.roster import Host, Roster
 from league.hosts.protocol import (
     HostLost,
-    HostSetup,
     HostStarted,
     LearnerProgress,
     LeaseDone,
@@ -41,6 +40,7 @@ from league.hosts.protocol import (
     Report,
     Task,
 )
+from league.hosts.setup import HostSetup
 from league.processes.processor_time import num_cores
 from league.processes.reaper import Reaper
 from league.store.run_folder import WorkerStatus

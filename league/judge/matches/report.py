@@ -174,8 +174,12 @@ def evaluate_run(
     notes += _cut_short(results, len(meetings) * conditions.games, limit_s=limit_s, path=run.path)
     counts = run.state.scoring.score
     notes += (*_equal_ones(found), *_stronger_than_auto(pairs, list(policies), teams=teams, counts=counts))
-    rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
-    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
+    names, rows = team_names(run.spec), _player_rows(found)
+    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, names, counts)
+
+
+def _player_rows(found: Sequence[RunContender]) -> tuple[PlayerRow, ...]:
+    return tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
 
 
 def _cut_short(

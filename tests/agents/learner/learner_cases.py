@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from league.agents.learner.algorithms.objective import LossWeights
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch, batch_from
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import Placement
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network

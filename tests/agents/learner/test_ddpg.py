@@ -12,8 +12,9 @@ import torch
 from league.agents.learner.algorithms.ddpg import DDPGObjective
 from league.agents.learner.algorithms.objective import Loss, make_objective
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import SingleBackend
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network

@@ -14,8 +14,9 @@ from league.agents.acting.kinds.registry import ActingPlace, make_acting
 from league.agents.learner.algorithms.dqn import DQNObjective
 from league.agents.learner.algorithms.objective import make_objective, needs_fresh
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import SingleBackend
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network

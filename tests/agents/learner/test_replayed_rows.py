@@ -11,8 +11,8 @@ import torch
 from league.agents.learner.algorithms.objective import needs_fresh
 from league.agents.learner.algorithms.vtrace import VTraceObjective
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import PipelineConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.unroll.unroll import Unrolls
 from league.envs.protocol import EnvSpec
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, network_of, small_config, unrolls_of

@@ -13,9 +13,10 @@ import torch
 from league.agents.learner import build
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_learner, choose_dtype, local_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.errors import NonFiniteError
 from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.optimizer import FlatOptimizer
 from league.agents.learner.step.optimizer_config import AdamConfig
 from league.agents.learner.step.updater import UpdateInputs

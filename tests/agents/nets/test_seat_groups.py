@@ -12,8 +12,9 @@ from torch import Tensor
 from league.agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.build import build_learner, build_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import batch_from
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.workers.worker import NetworkPlan
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, NetworkOutput, build_network

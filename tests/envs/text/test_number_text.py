@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.core.state.scoring import Scoring
 from league.envs.protocol import EnvConfig, reward_problem
 from league.envs.registry import spec_of

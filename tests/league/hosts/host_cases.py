@@ -16,7 +16,7 @@ from league.agents.weights import Weights
 from league.core.state.records import Assignment, Lease
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
-from league.hosts.protocol import HostSetup
+from league.hosts.setup import HostSetup
 from tests.agents.learner.learner_cases import weights_in
 
 TIC_TAC_TOE = EnvConfig("tic_tac_toe")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from league.agents.learner.config import PipelineConfig
 from league.agents.learner.errors import FeederFullError, LearnerError
 from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.optimizer import FlatOptimizer
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.synthetic import synthetic_unrolls
@@ -25,7 +25,8 @@ from league.config.deadlines import Deadlines
 from league.envs.registry import make
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, InstallPlayer
+from league.hosts.protocol import InstallPlayer
+from league.hosts.setup import HostSetup
 from tests.league.hosts.host_cases import chunk_of, encoded, rows_of, setup_of, weights_of
 
 DEADLINE_S = 20.0

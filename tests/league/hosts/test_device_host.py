@@ -25,7 +25,8 @@ from league.errors import ConfigError
 from league.hosts.device_host import DeviceActorHost
 from league.hosts.inprocess import DirectLearnerClient
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, InstallPlayer
+from league.hosts.protocol import InstallPlayer
+from league.hosts.setup import HostSetup
 from tests.agents.learner.learner_cases import weights_in
 from tests.agents.pretend_gpu import GPU, pretended_gpu
 from tests.league.hosts.host_cases import lease_of, paired, rows_of, setup_of, weights_of

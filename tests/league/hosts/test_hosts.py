@@ -22,7 +22,8 @@ from league.hosts.actors import actor_host as actor_host_module
 from league.hosts.actors.actor_host import ActorHost
 from league.hosts.actors.actor_state_file import decode_actor_state, encode_actor_state
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, HostState, InstallPlayer
+from league.hosts.protocol import HostState, InstallPlayer
+from league.hosts.setup import HostSetup
 from tests.agents.acting.test_arena_resume import equal_unrolls
 from tests.league.hosts.host_cases import TIC_TAC_TOE, lease_of, paired, setup_of, weights_of
 

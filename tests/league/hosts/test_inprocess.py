@@ -17,7 +17,6 @@ from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import (
     Arrays,
     CheckpointTaken,
-    HostSetup,
     InstallPlayer,
     LearnerProgress,
     LeaseDone,
@@ -27,6 +26,7 @@ from league.hosts.protocol import (
     TakeCheckpoint,
     Task,
 )
+from league.hosts.setup import HostSetup
 from tests.league.hosts.host_cases import lease_of, setup_of
 
 

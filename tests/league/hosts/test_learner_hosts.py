@@ -16,7 +16,8 @@ from league.core.state.records import Hyperparameter
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.learner_host import LearnerHost, UnknownPlayer
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, InstallPlayer
+from league.hosts.protocol import InstallPlayer
+from league.hosts.setup import HostSetup
 from tests.league.hosts.host_cases import chunk_of, setup_of, weights_of
 
 DEADLINE_S = 20.0

@@ -12,7 +12,8 @@ import torch
 from league.agents.replay.replay_source import Replay
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
-from league.hosts.protocol import HostSetup, InstallPlayer
+from league.hosts.protocol import InstallPlayer
+from league.hosts.setup import HostSetup
 from tests.league.hosts.host_cases import chunk_of, rows_of, setup_of, weights_of
 from tests.league.hosts.test_async_learner_host import wait_until
 

@@ -219,7 +219,7 @@ def test_a_replica_that_is_not_finite_is_left_out_and_counted(name) -> None:
     assert torch.equal(before, after)
 
 
-def test_outer_point_and_momentum_go_on_where_they_were_saved() -> None:
+def test_outer_point_and_momentum_continue_from_where_they_were_saved() -> None:
     choice = {"kind": "local_sgd", "period": 3, "outer": DILOCO, "compression": {"kind": "top_k", "fraction": 0.5}}
     through = group_of(choice, quadratics(4))
     learn(through, 6, learning_rate=RATE)

@@ -14,8 +14,9 @@ import torch
 from benchmarks.lineage.free_modes import share_of_speeds
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater, local_updater
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.free_replicas import FreeReplicas
 from league.agents.learner.replicas.hogwild import Hogwild
 from league.agents.learner.step.updater import UpdateInputs

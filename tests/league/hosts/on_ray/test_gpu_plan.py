@@ -12,8 +12,9 @@ import ray
 import torch
 from ray.util.placement_group import PlacementGroup
 
-from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.errors import StageDiedError
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.config.run_config import RuntimeConfig
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import Workers, player_learner

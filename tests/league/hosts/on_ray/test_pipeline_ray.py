@@ -11,7 +11,7 @@ import torch
 from league.agents.acting.arena import Arena
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.learner.build import build_learner
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.nets.network import build_network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.config.loading import load_config

@@ -19,7 +19,6 @@ from league.hosts.on_ray.runtime import RayRuntime
 from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
-    HostSetup,
     HostStarted,
     InstallPlayer,
     LearnerProgress,
@@ -34,6 +33,7 @@ from league.hosts.protocol import (
     TakeCheckpoint,
     TakeSnapshot,
 )
+from league.hosts.setup import HostSetup
 from league.store.lock import start_ticks
 from tests.league.hosts.host_cases import lease_of, paired, setup_of, weights_of
 
