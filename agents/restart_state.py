@@ -62,6 +62,14 @@ def weights_alone(vector: NDArray[np.float32], *, teacher: NDArray[np.float32] |
     return with_teacher({WEIGHTS: vector}, teacher)
 
 
+def with_weights(saved: Mapping[str, NDArray[np.generic]], vector: NDArray[np.float32]) -> Arrays:
+    """A learner's restart state with other weights [P]: their average begins again, and so does every optimizer."""
+    of_optimizer = (OPTIMIZER_VECTOR, OPTIMIZER_NUMBER, MODE_VECTOR, MODE_NUMBER)
+    kept = {name: array for name, array in saved.items() if name != TARGET and not name.startswith(of_optimizer)}
+    average = vector.copy() if ema_in(saved) is not None else np.zeros(0, np.float32)
+    return {**kept, WEIGHTS: vector, EMA: average}
+
+
 def with_teacher(saved: Mapping[str, NDArray[np.generic]], teacher: NDArray[np.float32] | None) -> Arrays:
     """The same arrays with the weights [P] of a teacher, which no restart state holds."""
     return dict(saved) if teacher is None else {**saved, TEACHER: teacher}

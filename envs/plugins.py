@@ -16,6 +16,7 @@ import importlib.util
 import json
 import operator
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,9 @@ _GIVEN: dict[str, Any] = {}
 _BESIDE: dict[str, tuple[Path, dict[Path, Version]]] = {}
 """Top-level module that the user's code imported from its folder -> that folder, and the files of it that were read."""
 
+_LOADING = threading.RLock()
+"""Held while a module is loaded: the search path and Python's caches of it belong to all threads."""
+
 
 def load(name: str) -> Any:
     """The object that "module:attribute" or "path/file.py:attribute" names; the attribute may be dotted.
@@ -64,7 +68,8 @@ def load(name: str) -> Any:
         raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
     if not is_place(where):
         where = absolute(name, (Path(current_folder()),)).rpartition(":")[0]
-    module = _load_place(Path(where)) if is_place(where) else _load_module(where)
+    with _LOADING:
+        module = _load_place(Path(where)) if is_place(where) else _load_module(where)
     try:
         return operator.attrgetter(attribute)(module)
     except AttributeError:

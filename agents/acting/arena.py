@@ -1,40 +1,35 @@
-"""The arena: steps N games under assignments of policies to seats, and returns unrolls and outcomes.
+"""The arena: steps N games under assignments of policies to seats, and returns what was recorded, and outcomes.
 
 Shape letters: N games, S seats, K slots that act in one turn, C core state size. Row of a slot = env_index * S + seat.
 
 An arena outlives its leases: games in flight keep the assignment that they started with, and only a starting episode
 draws from the table of the present lease. So no opponent changes inside an episode and the end of a lease discards
 nothing. Where other processes decide or step the games, an arena can be left while they work, see `advance`.
+
+A step has four parts, in the order of `PARTS`: observe, decide, move, arrive. `Seating` knows who sits where, a
+`Recorder` makes rows of what recorded seats see and do, and an `OutcomeCounter` counts ended episodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.acting.core_states import CoreStates
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import ActInputs, CoreRows, Policy
-from league.agents.acting.turn_policies import Decisions, TurnPolicies
+from league.agents.acting.policy import ActInputs, Policy, Round
+from league.agents.acting.seating import AssignmentLike, Seating
+from league.agents.acting.turn_policies import Decisions
 from league.agents.unroll.builder import UnrollBuilder, turn_rewards
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.field_table import Record
+from league.agents.unroll.recorder import Recorder, RoundRecorder
+from league.agents.unroll.unroll import UnrollSpec
 from league.envs import calls
 from league.envs.failures import FaultTolerant, GameFailure
 from league.envs.protocol import BatchedEnv, ForkableEnv, Turn
 from league.envs.sampling import pack_stream, unpack_stream
-
-
-class AssignmentLike(Protocol):
-    """One way to fill the seats: [S] policy ids, [S] flags of recorded seats, probability among new episodes."""
-
-    @property
-    def policies(self) -> tuple[str, ...]: ...
-    @property
-    def records(self) -> tuple[bool, ...]: ...
-    @property
-    def probability(self) -> float: ...
 
 
 class Arena:
@@ -49,6 +44,8 @@ class Arena:
       seed: of the games, the assignments and the sampled actions.
       core_table: number of this arena among those of its host, for policies that keep core states themselves.
       counter: of ended episodes; another arena's, to count with it.
+      recorder: of N * S rows; None for one of unrolls.
+      first_game: number of the env's first game among those of the host.
     """
 
     def __init__(
@@ -61,41 +58,35 @@ class Arena:
         bootstrap_time_limits: bool = True,
         core_table: int = 0,
         counter: OutcomeCounter | None = None,
+        recorder: Recorder | None = None,
+        first_game: int = 0,
     ) -> None:
-        spec = env.spec
+        spec, num_rows = env.spec, env.num_envs * env.spec.num_seats
         self._env = env
         self._is_async = isinstance(env, calls.AsyncEnv)
         if isinstance(env, FaultTolerant):
             env.tolerate_failures()
         self._seats = spec.num_seats
+        self._first_game = first_game
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
         self._bootstrap_time_limits = bootstrap_time_limits
-        self._builder = UnrollBuilder(unrolls, num_rows=env.num_envs * spec.num_seats)
-        self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
-        self._core_given = np.ones(len(self._core), np.bool_)
-        self._core_table = core_table
+        self._recorder = recorder or UnrollBuilder(unrolls, num_rows=num_rows)
+        self._rounds = self._recorder if isinstance(self._recorder, RoundRecorder) else None
+        self._round: Round | None = None
+        self._core = CoreStates(num_rows, max(unrolls.core_size, max_core), table=core_table)
+        self._first_game = first_game
         self.counter = counter or OutcomeCounter(spec.teams)
-        self._assignments: list[AssignmentLike] = []
-        self._policies: list[Policy] = []
-        self._turn_policies = TurnPolicies([])
-        self._policy_ids: list[str] = []
-        self._policy_table = np.zeros((0, spec.num_seats), np.int64)
-        self._record_table = np.zeros((0, spec.num_seats), np.bool_)
-        self._counter_of = np.zeros(0, np.int64)
-        self._assignment_of = np.full(env.num_envs, -1, np.int64)
-        self._policy_of = np.zeros((env.num_envs, spec.num_seats), np.int64)
-        self._records = np.zeros((env.num_envs, spec.num_seats), np.bool_)
+        self._seating = Seating(env.num_envs, spec.num_seats, self.counter, one_seat=self._rounds is not None)
         self._decisions = np.zeros(env.num_envs, np.int64)
         self._turn: Turn | None = None
-        self._seed = seed
-        self._first, self._probabilities = 0, np.zeros(0)
         self._steps_left = 0
-        self._next: Callable[[], bool] = self._observe_turn
-        self._is_waiting = False
-        self._rows = self._recorded = np.zeros(0, np.int64)  # of the turn's slots; those of them that are recorded
+        self._part, self._is_waiting = 0, False
+        # of the turn at hand: the rows of its slots, which slots are recorded, and what they decide
+        self._rows = self._recorded = np.zeros(0, np.int64)
         self._deciding: Decisions | None = None
-        self._finished: list[Unrolls] = []
+        self._finished: list[Record] = []
 
     @property
     def num_envs(self) -> int:
@@ -109,8 +100,8 @@ class Arena:
 
     def run(
         self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
-    ) -> Iterator[Unrolls]:
-        """Step every game `steps` times under a table of assignments; yields unrolls as they become complete.
+    ) -> Iterator[Record]:
+        """Step every game `steps` times under a table of assignments; yields what is recorded as it becomes complete.
 
         Args and errors as of `begin` and `advance`.
         """
@@ -127,32 +118,32 @@ class Arena:
         Raises:
           EnvError: from the env.
         """
-        self._first = self._take_table(assignments, policies)
-        self._probabilities = np.cumsum([assignment.probability for assignment in assignments])
+        self._seating.take_table(assignments, policies)
         self._steps_left = steps
-        if self._turn is None:
-            self._turn = calls.reset(self._env, self._seed)
-            self._draw_assignments(np.arange(self._env.num_envs))
+        if self._rounds is not None:
+            self._begin_round(self._rounds.next_round())
+        elif self._turn is None:
+            self._begin_games(self._seed)
 
-    def advance(self) -> Iterator[Unrolls]:
-        """Step until the arena would wait for another process, or has made its steps; yields complete unrolls.
+    def advance(self) -> Iterator[Record]:
+        """Step until the arena would wait for another process, or has made its steps; yields complete records.
 
-        Called again, it first waits for what it asked. It may be left at any unroll.
+        Called again, it first waits for what it asked. It may be left at any record.
 
         Raises:
           EnvError: from the env.
         """
         while self._steps_left:
-            self._is_waiting = self._next()
+            self._continue()
             while self._finished:
                 yield self._finished.pop(0)
             if self._is_waiting:
                 return
 
     def settle(self) -> None:
-        """Continue until no other process works for this arena. Unrolls are yielded later. Raises as `advance`."""
+        """Continue until no other process works for this arena. Records are yielded later. Raises as `advance`."""
         while self._is_waiting:
-            self._is_waiting = self._next()
+            self._continue()
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
         """Totals of the episodes that ended since the last call."""
@@ -177,17 +168,17 @@ class Arena:
             return None
         arrays: dict[str, NDArray[np.generic]] = {
             "arena.rng": pack_stream(self._rng),
-            "arena.core": self._core.copy(),
+            "arena.core": self._core.states.copy(),
             "arena.decisions": self._decisions.copy(),
-            "arena.assignment_of": self._assignment_of.copy(),
+            "arena.assignment_of": self._seating.assignment_of.copy(),
         }
         arrays.update({f"env.{name}": array for name, array in self._env.save().items()})
-        arrays.update({f"builder.{name}": array for name, array in self._builder.save().items()})
+        arrays.update({f"builder.{name}": array for name, array in self._recorder.save().items()})
         return arrays
 
     def saved_assignments(self) -> tuple[AssignmentLike, ...]:
         """The table that `arena.assignment_of` in the saved arrays indexes."""
-        return tuple(self._assignments)
+        return self._seating.assignments
 
     def load(
         self,
@@ -198,84 +189,71 @@ class Arena:
         """Continue from `save`. Args: the saved arrays and table, and the policies that the table names."""
         assert isinstance(self._env, ForkableEnv)
         self._rng = unpack_stream(saved["arena.rng"])
-        self._take_table(assignments, policies)
+        self._seating.take_table(assignments, policies)
         self._turn = self._env.load({k.removeprefix("env."): v for k, v in saved.items() if k.startswith("env.")})
-        self._builder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
-        self._core[...] = saved["arena.core"]
-        self._core_given[:] = True
+        self._recorder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
+        self._core.load(saved["arena.core"])
         self._decisions[...] = saved["arena.decisions"]
-        self._assign(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
+        self._seating.load(np.asarray(saved["arena.assignment_of"], np.int64))
 
-    def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> int:
-        """Append a table, after dropping assignments that no game in flight holds; returns its first index."""
-        live, inverse = np.unique(self._assignment_of, return_inverse=True)
-        kept = [int(index) for index in live if index >= 0]
-        by_id = {**dict(zip(self._policy_ids, self._policies, strict=True)), **policies}
-        if kept:
-            self._assignment_of = inverse.astype(np.int64)
-        self._assignments = [self._assignments[index] for index in kept]
-        first = len(self._assignments)
-        self._assignments.extend(assignments)
-        wanted = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
-        self._policy_ids = list(wanted)
-        self._policies = [by_id[policy] for policy in wanted]
-        self._turn_policies = TurnPolicies(self._policies)
-        index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
-        self._policy_table = np.array(
-            [[index_of[p] for p in assignment.policies] for assignment in self._assignments], np.int64
-        )
-        self._record_table = np.array([assignment.records for assignment in self._assignments], np.bool_)
-        self._counter_of = np.array(
-            [self.counter.index_of(assignment.policies) for assignment in self._assignments], np.int64
-        )
-        if kept:
-            self._assign(np.arange(self._env.num_envs), self._assignment_of)
-        return first
+    def _begin_games(self, seed: int) -> None:
+        """Begin every game again, under an assignment that is drawn now."""
+        self._turn = calls.reset(self._env, seed)
+        self._clear(np.arange(self._env.num_envs))
+        self._seating.draw(np.arange(self._env.num_envs), self._rng)
 
-    def _draw_assignments(self, envs: NDArray[np.int64]) -> None:
-        """Assign starting episodes by the table of the present lease."""
-        cumulated = self._probabilities
-        drawn = np.searchsorted(cumulated, self._rng.random(len(envs)) * cumulated[-1], side="right")
-        self._assign(envs, self._first + np.minimum(drawn, len(cumulated) - 1))
+    def _begin_round(self, seed: int | None) -> None:
+        """Begin a round, where one is due: games, opponents and chance follow from its seed."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+            self._begin_games(seed)
+            self._round = Round(seed, self._seating.recorded_seats())
 
-    def _assign(self, envs: NDArray[np.int64], assignment_of: NDArray[np.int64]) -> None:
-        self._assignment_of[envs] = assignment_of
-        self._policy_of[envs] = self._policy_table[assignment_of]
-        self._records[envs] = self._record_table[assignment_of]
+    def _continue(self) -> None:
+        """Do the next part of a step."""
+        part = PARTS[self._part]
+        self._part = (self._part + 1) % len(PARTS)
+        self._is_waiting = part(self)
 
-    def _observe_turn(self) -> bool:
-        """First part of a step: record what the turn shows. Each part returns True if others work on the next one."""
+    def _observe(self) -> bool:
+        """Record what the turn shows. Each part returns True if another process works on the next one."""
         turn = self._turn
         assert turn is not None
         self._rows = turn.env_index * self._seats + turn.seat
-        self._recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
+        self._recorded = self._seating.recorded_slots(turn)
         # Before acting: the record needs the core state from before this observation.
         if len(self._recorded):
-            self._finish(self._observe(turn, self._rows, self._recorded))
-        self._next = self._decide
+            self._finish(self._show(turn, self._rows, self._recorded))
         return False
 
     def _decide(self) -> bool:
-        """Second part: have every slot decided."""
+        """Have every slot decided."""
         turn = self._turn
         assert turn is not None
-        holders = self._policy_of[turn.env_index, turn.seat]
-        self._deciding = self._turn_policies.begin(
-            self._act_inputs(turn, self._rows), holders, self._rng, num_sub_actions=self._unrolls.num_sub_actions
+        rows = self._rows
+        inputs = ActInputs(
+            self._env,
+            turn,
+            np.arange(len(rows)),
+            self._core.states[rows],
+            core_rows=self._core.places(rows, self._recorder.completes),
+            plies=self._decisions,
+            first_game=self._first_game,
+            round=self._round,
         )
-        self._next = self._move
+        self._deciding = self._seating.policies.begin(
+            inputs, self._seating.holders(turn), self._rng, num_sub_actions=self._unrolls.num_sub_actions
+        )
         return self._deciding.is_waited_for
 
     def _move(self) -> bool:
-        """Third part: record the decisions, and step the games."""
+        """Record the decisions, and step the games."""
         turn, rows, recorded = self._turn, self._rows, self._recorded
         assert turn is not None and self._deciding is not None
         outputs, versions = self._deciding.take()
-        if self._core.shape[1]:
-            self._core[rows, : outputs.core.shape[1]] = outputs.core
-            self._core_given[rows] = False
+        self._core.put(rows, outputs.core)
         if len(recorded):
-            self._builder.act(
+            self._recorder.act(
                 rows[recorded],
                 actions=outputs.actions[recorded],
                 log_probs=outputs.log_probs[recorded],
@@ -283,10 +261,10 @@ class Arena:
                 sub_action_log_probs=None
                 if outputs.sub_action_log_probs is None
                 else outputs.sub_action_log_probs[recorded],
+                **{name: values[recorded] for name, values in outputs.recorded.items()},
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         actions = self._within_bounds(outputs.actions)
-        self._next = self._arrive
         if self._is_async:
             calls.step_async(self._env, actions)
         else:
@@ -294,10 +272,9 @@ class Arena:
         return self._is_async
 
     def _arrive(self) -> bool:
-        """Last part: take the next turn, with the episodes that ended in the step."""
+        """Take the next turn, with the episodes that ended in the step."""
         turn = self._turn = calls.step_wait(self._env) if self._is_async else self._turn
         assert turn is not None
-        self._next = self._observe_turn
         self._steps_left = max(self._steps_left - 1, 0)
         ended, restarted = np.flatnonzero(turn.ended), turn.ended
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
@@ -309,11 +286,13 @@ class Arena:
             self._abort(np.flatnonzero(turn.aborted))
             restarted = restarted | turn.aborted
         if restarted.any():
-            self._draw_assignments(np.flatnonzero(restarted))
+            self._seating.draw(np.flatnonzero(restarted), self._rng)
+        if self._rounds is not None:
+            self._begin_round(self._rounds.next_round())
         return False
 
-    def _finish(self, done: Unrolls | None) -> None:
-        """Keep unrolls that became complete until `advance` yields them."""
+    def _finish(self, done: Record | None) -> None:
+        """Keep rows that became complete until `advance` yields them."""
         if done is not None:
             self._finished.append(done)
 
@@ -322,62 +301,68 @@ class Arena:
         code = self._env.spec.actions
         return np.clip(actions, code.low, code.high) if code.kind == "box" else actions
 
-    def _observe(self, turn: Turn, rows: NDArray[np.int64], recorded: NDArray[np.int64]) -> Unrolls | None:
+    def _show(self, turn: Turn, rows: NDArray[np.int64], recorded: NDArray[np.int64]) -> Record | None:
+        """Show recorded slots of the turn to the recorder."""
         everyone = len(recorded) == len(rows)
         chosen = rows if everyone else rows[recorded]
         rewards = turn_rewards(turn)
         mask, core_size = turn.action_mask, self._unrolls.core_size
-        return self._builder.observe(
+        return self._recorder.observe(
             chosen,
             obs=turn.obs if everyone else {name: array.take(recorded, axis=0) for name, array in turn.obs.items()},
             action_mask=mask if everyone or mask is None else mask.take(recorded, axis=0),
             rewards=rewards if everyone else rewards[recorded],
-            core=self._core[chosen, :core_size] if core_size else None,
+            core=self._core.states[chosen, :core_size] if core_size else None,
         )
 
-    def _act_inputs(self, turn: Turn, rows: NDArray[np.int64]) -> ActInputs:
-        """Every slot of the turn."""
-        core, places = self._core[rows], None
-        if core.shape[1]:
-            places = CoreRows(self._core_table, rows, self._core_given[rows], self._builder.completes(rows))
-        return ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places)
-
-    def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
+    def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Record | None:
         """Count the episodes that ended in this turn and close their rows."""
-        of = self._counter_of[self._assignment_of[ended]]
+        if self._round is not None:
+            ended = self._leave_round(self._round, ended)
+            if not len(ended):
+                return None
         self.counter.add(
-            of, returns=turn.returns[ended], decisions=self._decisions[ended], truncated=turn.truncated[ended]
+            self._seating.counter_index(ended),
+            returns=turn.returns[ended],
+            decisions=self._decisions[ended],
+            truncated=turn.truncated[ended],
         )
-        rows = self._clear(ended)
-        recorded = np.flatnonzero(self._records[ended].reshape(-1))
+        recorded = self._seating.recorded(self._clear(ended))
         if not len(recorded):
             return None
         assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
-        return self._close(turn, rows[recorded])
+        return self._close(turn, recorded)
 
-    def _rejoin(self, turn: Turn, rows: NDArray[np.int64]) -> Unrolls | None:
+    def _leave_round(self, played: Round, ended: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the ended games that were not idle; all of them idle from now on."""
+        counted = ended[played.seats[ended] >= 0]
+        played.seats[ended] = -1
+        return counted
+
+    def _rejoin(self, turn: Turn, rows: NDArray[np.int64]) -> Record | None:
         """Close the parts of an episode after which seats act again; they remember nothing of them."""
-        self._core[rows], self._core_given[rows] = 0.0, True
-        return self._close(turn, rows[self._records.reshape(-1)[rows]])
+        self._core.clear(rows)
+        return self._close(turn, self._seating.recorded(rows))
 
-    def _close(self, turn: Turn, rows: NDArray[np.int64]) -> Unrolls | None:
+    def _close(self, turn: Turn, rows: NDArray[np.int64]) -> Record | None:
         """Close the last decisions of recorded rows; those that were cut off lead to their last observations."""
         final, terminated = None, np.ones(len(rows), np.bool_)
         if turn.final is not None and self._bootstrap_time_limits:
             final, terminated = self._final_by_row(turn, rows)
-        return self._builder.end(rows, rewards=turn.rewards.reshape(-1)[rows], terminated=terminated, final_obs=final)
+        return self._recorder.end(rows, rewards=turn.rewards.reshape(-1)[rows], terminated=terminated, final_obs=final)
 
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
-        self.counter.add_aborted(self._counter_of[self._assignment_of[games]])
-        rows = self._clear(games)
-        self._builder.abandon(rows[self._records[games].reshape(-1)])
+        if self._round is not None:
+            self._round.seats[games] = -1
+        self.counter.add_aborted(self._seating.counter_index(games))
+        self._recorder.abandon(self._seating.recorded(self._clear(games)))
 
     def _clear(self, games: NDArray[np.int64]) -> NDArray[np.int64]:
         """Forget the decisions and core states of episodes that are over; returns the rows of all their seats."""
         self._decisions[games] = 0
         rows = (games[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
-        self._core[rows], self._core_given[rows] = 0.0, True
+        self._core.clear(rows)
         return rows
 
     def _final_by_row(
@@ -394,3 +379,7 @@ class Arena:
             values[found >= 0] = array[found[found >= 0]]
             arranged[name] = values
         return arranged, found < 0
+
+
+PARTS: tuple[Callable[[Arena], bool], ...] = (Arena._observe, Arena._decide, Arena._move, Arena._arrive)
+"""The parts of a step in their order."""

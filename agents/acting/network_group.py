@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from league.agents.acting.policy import BLOCK_SLOTS, padded_size
+from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
 from league.agents.nets.centralised import ZerosForMissing
 from league.agents.nets.cores.clock import ClockCore
@@ -57,7 +59,7 @@ SHARED = (
     *(PlainStage, StridedStage, ResidualStage, ResidualPair),
     *(EntityInput, EntityLayer, EntityPool, TransformerLayer, Attention, FeedForward),
     *(LSTMCore, StackCore, TwinInput, TwinLayer, TwinCore, TwinHeads),
-    *(HeadsBlock, CategoricalHead, MultiCategoricalHead),
+    *(HeadsBlock, CategoricalHead, MultiCategoricalHead, QValuesHead),
 )
 """Modules without parameters of their own that treat every row alike and keep rows first: they run once for all."""
 
@@ -65,11 +67,26 @@ MIN_CONVOLUTION = 500_000
 """Multiplications from which oneDNN convolves faster than the plain kernel; each of its calls costs 45 us."""
 
 
+BLOCK_SLOTS = 64
+"""Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn.
+The matrix library builds and keeps a kernel for every number it meets, which would cost hundreds of megabytes."""
+
 FEW_ROWS = {torch.float32: 256}
 """Rows of one network up to which packing its weights for the fused kernel, and rows for whole blocks, do not pay.
 
 Other types of numbers always take kernels that are kept for every number of rows, so that only whole blocks will do.
 """
+
+
+def padded_size(count: int) -> int:
+    """Rows of the forward pass for so many slots."""
+    return count + (-count % BLOCK_SLOTS if count > BLOCK_SLOTS else 0)
+
+
+def fill_blocks(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pad the slots to a whole number of blocks by repeating the first one."""
+    missing = padded_size(len(slots)) - len(slots)
+    return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots
 
 
 class Piece(NamedTuple):

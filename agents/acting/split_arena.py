@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from league.agents.acting.arena import Arena, AssignmentLike
+from league.agents.acting.arena import Arena
 from league.agents.acting.outcome_counter import AssignmentTotals
 from league.agents.acting.policy import Policy
-from league.agents.unroll.unroll import Unrolls
+from league.agents.acting.seating import AssignmentLike
+from league.agents.unroll.field_table import Record
 from league.envs.failures import GameFailure
 from league.envs.protocol import BatchedEnv
 
@@ -31,7 +32,7 @@ class SplitArena:
 
     def run(
         self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
-    ) -> Iterator[Unrolls]:
+    ) -> Iterator[Record]:
         """As `Arena.run`."""
         for part in self._parts:
             part.begin(assignments, policies, steps=steps)

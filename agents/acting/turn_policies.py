@@ -6,58 +6,23 @@ Shape letters: K slots of the turn, P policies, C core state size, H sub-actions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.network_group import NetworkGroup, can_group
 from league.agents.acting.policy import (
     ActInputs,
     ActOutputs,
     AskedOutputs,
     AskingGroup,
     AskingPolicy,
-    NetworkPolicy,
+    GroupingPolicy,
     Policy,
     PolicyGroup,
-    choose_actions,
-    fill_blocks,
-    require_finite,
 )
 
 ALONE = -1
 """Group of a policy that acts for itself."""
-
-
-class NetworkPolicies:
-    """A group of network policies of one architecture, decided in one forward pass."""
-
-    def __init__(self, policies: Sequence[NetworkPolicy]) -> None:
-        self._policies = policies
-        self._networks = NetworkGroup([policy.network for policy in policies])
-
-    @torch.inference_mode()
-    def act(
-        self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
-    ) -> ActOutputs:
-        """As in the protocol."""
-        first, turn, count = self._policies[0], inputs.turn, len(slots)
-        rows, counts = fill_blocks(slots), list(sizes)
-        last = max(place for place, size in enumerate(counts) if size)
-        counts[last] += len(rows) - count
-        core = inputs.core[rows, : first.core_size] if first.core_size else np.zeros((len(rows), 0), np.float32)
-        output = self._networks.step(
-            {name: torch.from_numpy(array.take(rows, axis=0)) for name, array in turn.obs.items()},
-            core=torch.from_numpy(core),
-            action_mask=None if turn.action_mask is None else torch.from_numpy(turn.action_mask.take(rows, axis=0)),
-            sizes=counts,
-        )
-        noise = first.draw_noise(count, rng)
-        core = output.core[:count].numpy()
-        outputs = choose_actions(first.network.head, output.logits[:count], noise, core=core)
-        return require_finite(outputs, replace(inputs, slots=slots))
 
 
 class Decisions:
@@ -153,7 +118,7 @@ class TurnPolicies:
     def _join(self, index: int) -> None:
         """Put a policy into the first group that takes it, or into one of its own."""
         policy = self._policies[index]
-        if not isinstance(policy, AskingPolicy) and not _can_group(policy):
+        if not isinstance(policy, GroupingPolicy | AskingPolicy) or not policy.joins(policy):
             return
         for members in self._members:
             if _takes(self._policies[members[0]], policy, size=len(members)):
@@ -177,7 +142,9 @@ class TurnPolicies:
     def _group(self, group: int) -> PolicyGroup:
         if group not in self._groups:
             members = [self._policies[index] for index in self._members[group]]
-            self._groups[group] = NetworkPolicies([one for one in members if isinstance(one, NetworkPolicy)])
+            first = members[0]
+            assert isinstance(first, GroupingPolicy)
+            self._groups[group] = first.together(members)
         return self._groups[group]
 
     def _asking_group(self, group: int) -> AskingGroup:
@@ -203,6 +170,7 @@ class _Outputs:
         self._core = core
         self._log_probs = np.zeros(len(core), np.float32)
         self._by_sub_action = np.zeros((len(core), num_sub_actions), np.float32) if num_sub_actions else None
+        self._recorded: dict[str, NDArray[np.generic]] = {}
         self._actions: NDArray[np.generic] | None = None
 
     def put(self, slots: NDArray[np.int64], part: ActOutputs) -> None:
@@ -217,29 +185,21 @@ class _Outputs:
             self._core[slots, : part.core.shape[1]] = part.core
         if self._by_sub_action is not None and part.sub_action_log_probs is not None:
             self._by_sub_action[slots] = part.sub_action_log_probs
+        for name, values in part.recorded.items():
+            if name not in self._recorded:
+                self._recorded[name] = np.zeros((len(self._core), *values.shape[1:]), values.dtype)
+            self._recorded[name][slots] = values
 
     def whole(self) -> ActOutputs:
         """The outputs for every slot of the turn."""
         if self._single is not None:
             return self._single
         assert self._actions is not None, "a turn without slots"
-        return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action)
-
-
-def _can_group(policy: Policy) -> bool:
-    return isinstance(policy, NetworkPolicy) and can_group(policy.network)
+        return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action, self._recorded)
 
 
 def _takes(first: Policy, policy: Policy, *, size: int) -> bool:
     """True if a group of this size, whose first member is given, takes a policy."""
-    if isinstance(first, AskingPolicy):
-        return size < first.max_joined and first.joins(policy)
-    if not isinstance(first, NetworkPolicy) or not isinstance(policy, NetworkPolicy):
+    if isinstance(first, AskingPolicy) and size >= first.max_joined:
         return False
-    config = first.network.config
-    return (
-        config is not None
-        and config == policy.network.config
-        and first.greedy == policy.greedy
-        and first.dtype == policy.dtype
-    )
+    return isinstance(first, GroupingPolicy | AskingPolicy) and first.joins(policy)

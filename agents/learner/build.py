@@ -12,6 +12,7 @@ import torch
 from league.agents.learner.algorithms.objective import make_objective
 from league.agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
 from league.agents.learner.data.batch import batch_from
+from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline.partition import plan_pipeline
@@ -34,7 +35,7 @@ from league.agents.restart_state import weights_alone
 from league.agents.torch_runtime import keep_float32, with_own_defaults
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
-from league.agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
+from league.agents.weights import FlatParameters, Layout, Weights, WeightsError, layout_of, require_finite
 from league.envs.component_choice import given_options, kind_of
 from league.envs.protocol import EnvSpec
 
@@ -57,6 +58,7 @@ def build_learner(
     teacher: Weights | None = None,
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
+    run_seed: int = 0,
 ) -> Learner:
     """Build a learner with freshly initialised weights, on the GPU if there is one.
 
@@ -68,6 +70,7 @@ def build_learner(
       teacher: weights of the teacher of `config.teacher_cost`, of the same network.
       launcher: starts workers if the config needs any.
       stage_device: device of those workers; None for a GPU each if this machine has as many, else the CPU.
+      run_seed: of what all hosts of a run make alike: the noise of evolution strategies.
     Raises:
       ValueError: a setting is impossible; the message lists all.
       WeightsError: the teacher is of another network, or not finite.
@@ -81,6 +84,7 @@ def build_learner(
         teacher=teacher,
         launcher=launcher,
         stage_device=stage_device,
+        run_seed=run_seed,
     )
     try:
         return Learner(updater, layout, config, teacher=None if teacher is None else teacher.vector)
@@ -98,7 +102,8 @@ def build_updater(
     teacher: Weights | None = None,
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
-) -> tuple[UpdaterGroup | FreeGroup | LocalUpdater, Layout]:
+    run_seed: int = 0,
+) -> tuple[Updater, Layout]:
     """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
     With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
@@ -119,6 +124,8 @@ def build_updater(
     unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length)
     here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
+    if config.evolves:
+        return make_evolving(FlatParameters(network).values.numpy(), config, seed=run_seed), layout
     if config.pipeline.backend_name == "single" and config.pipeline.num_workers == 0 and config.compile_mode == "none":
         alone = local_updater(network, config, here)
         _load_teacher(alone, teacher)

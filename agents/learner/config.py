@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
+from league.envs.text.number_text import number_text
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
@@ -21,6 +23,7 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 
 DEFAULT_ALGORITHM = "vtrace"
 DEFAULT_OPTIMIZER = "adam"
+DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
 DEFAULT_UPDATE_MODE = "all_reduce"
 
@@ -138,7 +141,8 @@ class PipelineConfig:
         """Processes of a parameter server, beside those of the replicas."""
         if kind_of(self.update_mode, DEFAULT_UPDATE_MODE) != "parameter_server":
             return 0
-        return int(given_options(self.update_mode).get("shards", 1))
+        shards = given_options(self.update_mode).get("shards", 1)
+        return shards if isinstance(shards, int) else 1  # another is refused where options are checked
 
     @property
     def waits_for_all(self) -> bool:
@@ -177,13 +181,15 @@ class PipelineConfig:
             found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
         for name in ("stage_timeout_s", "start_timeout_s"):
             if not 0 < getattr(self, name) <= MAX_DEADLINE_S:
-                found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
+                found.append(
+                    f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
+                )
         return found
 
     def _free_problems(self) -> list[str]:
         """Settings that do not go with replicas on clocks of their own."""
         mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
-        if self.replicas == 1:
+        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
             found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
         if self.stages > 1:
             found.append(
@@ -199,12 +205,17 @@ class LearnerConfig:
 
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
+      per_episode: whether an unroll holds one whole episode of a seat, so that its outcome is in it; decisions that are
+        missing at its end are not learnt from. An episode of more than `unroll_length` decisions is cut.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of its name as `kind` and
-        its options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3", "search_targets" or "module:attribute" of an objective;
+        "es" or "cmaes", which learn from what episodes of perturbed weights earn; or a mapping of its name as `kind`
+        and its options, see `algorithms.config`.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
+      row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
+        `kind` and its options, see `data.row_source`.
       learning_rate: the optimizer's step size at the start; it falls linearly over the budget.
       learning_rate_end: the step size at the end of the budget.
       entropy_cost: weight of the entropy per unit of advantage at the start; it falls linearly over the budget. Far
@@ -241,10 +252,12 @@ class LearnerConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     unroll_length: int = 16
+    per_episode: bool = False
     batch_rows: int = 128
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM
     optimizer: Component = DEFAULT_OPTIMIZER
+    row_source: Component = DEFAULT_ROW_SOURCE
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
     entropy_cost: float = 0.4
@@ -267,6 +280,11 @@ class LearnerConfig:
     compile_mode: str = "none"
     rollback_after: int = 3
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
+
+    @property
+    def evolves(self) -> bool:
+        """True for evolution strategies, which learn from `Episodes`, without gradients."""
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
 
     @property
     def pieces(self) -> int:
@@ -329,7 +347,7 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0")
         for name, most in MAXIMA.items():
             if most < getattr(self, name) < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {getattr(self, name)} must be at most {most:g}")
+                found.append(f"{name}: {getattr(self, name)} must be at most {number_text(most)}")
         for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")

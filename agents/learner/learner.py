@@ -19,6 +19,7 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Ahead
 from league.agents.learner.data.intake import Intake
 from league.agents.learner.errors import NonFiniteError, ReplicaLostError, StageError
+from league.agents.learner.evolution.evolution_updater import Evolving
 from league.agents.learner.step.advantage_scale import AdvantageScale
 from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
 from league.agents.restart_state import (
@@ -30,7 +31,7 @@ from league.agents.restart_state import (
     weights_alone,
     with_teacher,
 )
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50
@@ -136,7 +137,7 @@ class Learner:
         self._restarts_in_a_row = 0
         self._keep_good()
 
-    def update(self, unrolls: AnyUnrolls, *, budget_fraction: float) -> UpdateReport:
+    def update(self, unrolls: AnyRows, *, budget_fraction: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
 
         Args:
@@ -150,7 +151,7 @@ class Learner:
 
     def update_stream(
         self,
-        blocks: Iterable[AnyUnrolls],
+        blocks: Iterable[AnyRows],
         *,
         budget_fraction: float,
         threads: int = 1,
@@ -185,7 +186,8 @@ class Learner:
             vector = self._updater.weights()
         require_finite(vector)
         vector.setflags(write=False)
-        return Weights(vector=vector, layout=self._layout, version=self.version)
+        weights = Weights(vector=vector, layout=self._layout, version=self.version)
+        return self._updater.published(weights) if isinstance(self._updater, Evolving) else weights
 
     def reconfigure(self, config: LearnerConfig) -> None:
         """Use these rates, costs and limits from the next update on; batch, network and objective stay as built."""
@@ -244,7 +246,7 @@ class Learner:
 
     def _update(
         self,
-        blocks: Iterable[AnyUnrolls],
+        blocks: Iterable[AnyRows],
         *,
         budget_fraction: float,
         microbatches_per_block: int,
@@ -259,6 +261,7 @@ class Learner:
                 self._advantage_scale(),
                 config.teacher_cost_at(budget_fraction),
                 self._scale.limit,
+                self.version,
             ),
             oldest_version=self.version - config.max_policy_lag if self._needs_fresh else EVERY_VERSION,
             microbatches_per_block=microbatches_per_block,

@@ -1,4 +1,4 @@
-"""Tries a network and a loss on a tiny synthetic batch, as actors and learners will use them, before there is a run."""
+"""Tries a network, a loss and a row source on a tiny synthetic batch, as a run will use them, before it starts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import torch
 
-from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.algorithms.objective import LossWeights, learns_from
 from league.agents.learner.build import candidate_dtypes, default_device, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source import SourcePlace, make_row_source
 from league.agents.learner.step.backend import Placement
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.network import Network
@@ -65,7 +66,8 @@ def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> Non
         teacher_cost=0.0,
         teacher_cost_end=0.0,
     )
-    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=SEED)
+    shape = UnrollSpec.of(spec, network, unroll_length=STEPS, recorded=learns_from(config))
+    unrolls = synthetic_unrolls(shape, rows=ROWS, seed=SEED)
     inputs = UpdateInputs(1e-3, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
 
     def learn(dtype: torch.dtype) -> None:
@@ -79,6 +81,28 @@ def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> Non
             raise ValueError("the gradient of a random batch is not finite")
 
     _in_every_type(learn, config)
+
+
+def try_row_source(spec: EnvSpec, config: LearnerConfig) -> None:
+    """A batch in and, where the source hands it out at once, out again.
+
+    Raises:
+      ValueError: the source took rows and gave others, or none of a batch that it said was ready.
+    """
+    alone = replace(config, unroll_length=STEPS, batch_rows=ROWS, microbatches=1, pipeline=PipelineConfig())
+    unrolls = UnrollSpec(spec, STEPS)
+    source = make_row_source(unrolls, alone, SourcePlace(lambda rows: rows, chunk_rows=ROWS, threads=0))
+    try:
+        source.push(synthetic_unrolls(unrolls, rows=ROWS, seed=SEED), num_rows=ROWS)
+        if source.rows_ready >= ROWS:
+            with source.batch(timeout_s=1.0) as blocks:
+                given = sum(block.num_rows for block in blocks)
+                source.learnt(None)
+            if given != ROWS:
+                raise ValueError(f"a batch of {ROWS} rows came as {given}")
+        source.report()
+    finally:
+        source.close()
 
 
 def _in_every_type(attempt: Callable[[torch.dtype], None], config: LearnerConfig) -> None:

@@ -41,6 +41,7 @@ class OnePassWeights:
       value_cost, entropy_cost: of the terms beside the policy's.
       advantage_scale: divides the advantages. advantage_limit: larger ones count as this much in the statistics.
       clip_rho, clip_c, clip_pg_rho, lambda_: of `vtrace.vtrace`.
+      corrects: False to take every ratio as 1 there; the statistics hold the real ones.
     """
 
     gamma: float
@@ -52,6 +53,7 @@ class OnePassWeights:
     clip_c: float | None
     clip_pg_rho: float | None
     lambda_: float
+    corrects: bool = True
 
 
 def one_pass_loss(
@@ -128,9 +130,10 @@ def _by_torch(
     chosen = steps.actions.t()[None]
     taken = log_probs.gather(0, chosen)[0]
     log_rhos = taken - steps.log_probs.t()
+    corrections = log_rhos if weights.corrects else torch.zeros_like(log_rhos)
     by_time = values.t()
     returns = vtrace(
-        log_rhos,
+        corrections,
         steps.discounts.t() * weights.gamma,
         steps.rewards.t(),
         by_time[:length],
@@ -154,7 +157,7 @@ def _by_torch(
             log_rhos,
             returns.advantages.clamp(-limit, limit),
             returns.targets,
-            log_rhos > log_of_clip(weights.clip_rho),
+            corrections > log_of_clip(weights.clip_rho),
             torch.ones_like(taken),
         ]
     ).masked_fill_(left_out, 0.0)
@@ -203,8 +206,9 @@ def _by_numpy(
         places += np.arange(log_table.shape[1]).reshape(shape)[:, :length]
         taken = log_table.take(places)
         log_rhos = taken - steps.log_probs.numpy()
+        corrections = log_rhos if weights.corrects else np.zeros_like(log_rhos)
         targets, advantages = vtrace_by_numpy(
-            log_rhos.T,
+            corrections.T,
             (steps.discounts.numpy() * weights.gamma).T,
             steps.rewards.numpy().T,
             by_row[:, :length].T,
@@ -223,7 +227,7 @@ def _by_numpy(
         np.subtract(by_row[:, :length], rows[3], out=rows[4])
         rows[6] = log_rhos
         np.exp(_limit(rows[6], MAX_LOG_RATIO), out=rows[6])
-        clipped = (log_rhos > log_of_clip(weights.clip_rho)) & learn
+        clipped = (corrections > log_of_clip(weights.clip_rho)) & learn
         _keep(rows, learn)
         sums = _sums_of_arrays(rows, num_clipped=int(clipped.sum()), num_steps=int(learn.sum()))
         # The gradient of the logits as in `_by_torch`, in the memory of the log-probabilities.

@@ -5,7 +5,7 @@ Shape letters: ... any leading axes, D features, A actions, P dist_params (param
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import torch
@@ -21,11 +21,12 @@ from league.agents.nets.kernels.distributions import (
     gaussian_log_prob,
     mask_logits,
     mix_uniform,
+    probabilities,
     sample_categorical,
     sample_gaussian,
 )
 from league.agents.nets.popart import ValueScale
-from league.envs.protocol import ActionSpec
+from league.envs.protocol import ActionSpec, ArraySpec
 
 POLICY_GAIN = 0.01
 """Orthogonal gain of the policy's rows: the first policy is nearly uniform. Source: Andrychowicz et al. 2021, 3.2."""
@@ -79,9 +80,26 @@ class Head(Protocol):
         """The most likely actions."""
         ...
 
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """Probability of each numbered action under `sample`, float32 [..., A]; None where actions have no numbers."""
+        ...
+
 
 HeadBuilder = Callable[[ActionSpec, NetworkConfig, torch.Generator], Head]
 """Builds a head for a game's actions; new weights are drawn from the generator alone."""
+
+
+class ObservingHeadBuilder(Protocol):
+    """Builds a head with layers of its own that read observation fields."""
+
+    def __call__(
+        self,
+        actions: ActionSpec,
+        config: NetworkConfig,
+        generator: torch.Generator,
+        *,
+        observations: Mapping[str, ArraySpec],
+    ) -> Head: ...
 
 
 def require_kind(actions: ActionSpec, kind: str, *, head: str) -> None:
@@ -138,6 +156,10 @@ class CategoricalHead(nn.Module):
         """Actions int64 [...] with the largest logit."""
         return dist_params.argmax(-1)
 
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """Float32 [..., A]."""
+        return probabilities(dist_params)
+
 
 class GaussianHead(nn.Module):
     """Independent normals around the outputs, one learned log standard deviation per dimension.
@@ -192,6 +214,11 @@ class GaussianHead(nn.Module):
     def mode(self, dist_params: Tensor) -> Tensor:
         """The means float32 [..., *shape]."""
         return self._shaped(dist_params.chunk(2, dim=-1)[0])
+
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """None: an action of a box has a density."""
+        del dist_params
+        return None
 
     def _shaped(self, actions: Tensor) -> Tensor:
         return actions.reshape(*actions.shape[:-1], *self.shape)

@@ -28,7 +28,7 @@ from league.agents.nets.blocks import (
 )
 from league.agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from league.agents.nets.config import NetworkConfig
-from league.agents.nets.heads import Head, HeadBuilder, HeadsBlock
+from league.agents.nets.heads import Head, HeadBuilder, HeadsBlock, ObservingHeadBuilder
 from league.agents.nets.passthrough import passthrough
 from league.agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from league.agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
@@ -219,11 +219,8 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
     if spec.seat_groups:
         return _build_groups(spec, config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
-    build_head = cast(
-        HeadBuilder, resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
-    )
     fields = policy_fields(spec)
-    head = build_head(spec.actions, config, generator)
+    head = _head(spec, config, generator)
     encoders = [_encoder(fields, config, generator, head=head)]
     if config.value == "separate":
         encoders.append(_encoder(fields, config, generator))
@@ -269,10 +266,7 @@ def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
     ]
     for network in networks:
         check_group_head(network.head)
-    build_head = cast(
-        HeadBuilder, resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
-    )
-    head = build_head(spec.actions, config, torch.Generator().manual_seed(seed))
+    head = _head(spec, config, torch.Generator().manual_seed(seed))
     check_group_head(head)
     inside = SeatGroupNetworks(spec, networks)
     members = [cast(HeadsBlock | TwinHeads, network.blocks[-1].module) for network in networks]
@@ -281,6 +275,15 @@ def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         Block("heads", SeatGroupHeads(head, members), ("action_mask",)),
     )
     return Network(blocks, core_size=inside.core_size, config=config)
+
+
+def _head(spec: EnvSpec, config: NetworkConfig, generator: torch.Generator) -> Head:
+    """Build the head; one whose own layers read observations gets those of the value."""
+    build = resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
+    if "observations" not in inspect.signature(build).parameters:
+        return cast(HeadBuilder, build)(spec.actions, config, generator)
+    fields = spec.observations if config.value == "centralised" else policy_fields(spec)
+    return cast(ObservingHeadBuilder, build)(spec.actions, config, generator, observations=fields)
 
 
 def _encoder(

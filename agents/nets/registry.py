@@ -29,7 +29,9 @@ HEADS: dict[str, str] = {
     "autoregressive": "league.agents.nets.autoregressive:AutoregressiveHead",
     "box": "league.agents.nets.heads:GaussianHead",
     "categorical": "league.agents.nets.heads:CategoricalHead",
+    "deterministic": "league.agents.nets.action_values.deterministic:DeterministicHead",
     "multi_categorical": "league.agents.nets.sub_actions:MultiCategoricalHead",
+    "q_values": "league.agents.nets.action_values.q_values:QValuesHead",
     "tanh_gaussian": "league.agents.nets.tanh_gaussian:TanhGaussianHead",
 }
 

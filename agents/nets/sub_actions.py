@@ -138,6 +138,11 @@ class SubActionsHead(nn.Module, ABC):
         """Actions int64 [..., H]: the likeliest choice of each sub-action, given those before it."""
         return _actions(self.sub_actions(dist_params, likeliest))
 
+    def probabilities(self, dist_params: Tensor) -> Tensor | None:
+        """None: the choices have numbers, the whole action has none."""
+        del dist_params
+        return None
+
 
 class MultiCategoricalHead(SubActionsHead):
     """Independent sub-actions; dist_params are their concatenated masked logits [..., A].

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import ASKED, Unrolls, UnrollSpec, concatenate
 from league.envs.protocol import Turn
 
 OUTCOMES = ("rewards", "discounts", "valid")
@@ -33,10 +33,14 @@ class UnrollBuilder:
     Call `observe` with the recorded slots before they act, `act` with their decisions, `end` when episodes end. A row
     is complete at the slot's (T+1)-th observation, which is the bootstrap row of one unroll and the first of the
     next.
+
+    With `UnrollSpec.per_episode`, a row is also complete when its episode ends, and the next one begins with the next
+    episode. An episode of more than T decisions is cut after every T of them: then only its last row has the outcome.
     """
 
     def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
         self.unroll_length = spec.unroll_length
+        self._per_episode = spec.per_episode
         self._num_actions = spec.game.actions.num_actions
         recorded = spec.allocate(num_rows)
         self._flags = {name: array.shape[2:] for name, array in recorded.arrays().items() if _is_packed(array)}
@@ -95,12 +99,15 @@ class UnrollBuilder:
 
         Args:
           rows: int64 [K], distinct.
-          decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored.
+          decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored. One of
+            `unroll.ASKED` is 0 where the policy that acted does not record it.
         """
         cursor = self._cursor[rows]
         places = self._decisions(rows, cursor)
         for name in self._decided:
             values = decided.get(name)
+            if values is None and name in ASKED:
+                values = np.zeros((len(rows), *self._arrays[name].shape[2:]), np.float32)
             assert values is not None, f"a decision without {name} was recorded"
             self._put(name, places, values)
         self._flat["rewards"][places] = 0.0
@@ -125,7 +132,8 @@ class UnrollBuilder:
           terminated: bool [K]; if False the episode was truncated and `final_obs` is the slot's last observation.
           final_obs: name -> [K, ...] (rows of terminated episodes are ignored), None if none was truncated.
         Returns:
-          the unrolls that became complete (a truncated one whose bootstrap row is the final observation), or None.
+          the unrolls that became complete (a truncated one whose bootstrap row is the final observation, or those of
+          whole episodes), or None.
         """
         open_rows = self._open[rows]
         chosen, last = rows[open_rows], self._cursor[rows[open_rows]] - 1
@@ -135,13 +143,15 @@ class UnrollBuilder:
         self._open[chosen] = False
         self._fresh[rows] = True
         marked = open_rows & ~terminated
-        return self._mark_truncation(rows[marked], marked, final_obs) if marked.any() else None
+        done = self._mark_truncation(rows[marked], marked, final_obs) if marked.any() else None
+        return self._end_rows(rows, done) if self._per_episode else done
 
     def abandon(self, rows: NDArray[np.int64]) -> None:
         """Cut the rows' episodes off because their env failed, before their last decisions: these have no result.
 
         The observation of such a decision becomes the marker of a truncation, from which the decision before it
-        bootstraps: it is the last thing that the env is known to have shown.
+        bootstraps: it is the last thing that the env is known to have shown. A row of a whole episode is dropped, since
+        it will have no outcome.
 
         rows: int64 [K], distinct; rows without an open decision are only marked to start a new episode.
         """
@@ -149,6 +159,8 @@ class UnrollBuilder:
         last = self._cursor[chosen] - 1
         self._clear(chosen, last, versions=self._buffer.versions[chosen, last])
         self._cursor[chosen[last == 0]] = 0  # the unroll before has this observation as its bootstrap row
+        if self._per_episode:
+            self._cursor[rows] = 0
         self._open[chosen] = False
         self._fresh[rows] = True
 
@@ -199,6 +211,26 @@ class UnrollBuilder:
         done = self._copy(rows[full])
         self._cursor[rows[full]] = 0
         return done
+
+    def _end_rows(self, rows: NDArray[np.int64], done: Unrolls | None) -> Unrolls | None:
+        """Complete rows of ended episodes with decisions that are not valid; returns them after those `done` already.
+
+        What follows the last decision is blank: no observation, every action legal, the start of another episode.
+        """
+        begun = rows[self._cursor[rows] > 0]
+        if not len(begun):
+            return done
+        padded, length = self._copy(begun), self._cursor[begun]
+        missing = np.arange(self.unroll_length + 1) >= length[:, None]
+        arrays = padded.arrays()
+        for name in self._per_observation:
+            arrays[name][missing] = name in ("action_mask", "resets")
+        for name in self._per_decision:
+            arrays[name][missing[:, :-1]] = 0
+        last = padded.versions[np.arange(len(begun)), length - 1]
+        padded.versions[...] = np.where(missing[:, :-1], last[:, None], padded.versions)
+        self._cursor[begun] = 0
+        return padded if done is None else concatenate([done, padded])
 
     def _emit(self, rows: NDArray[np.int64]) -> Unrolls:
         done = self._copy(rows)

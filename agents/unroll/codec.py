@@ -1,4 +1,6 @@
-"""Encodes unrolls as a chunk of bytes: a checked header, one block per field (bits, lz4 or raw), and a checksum.
+"""Encodes a record as a chunk of bytes: a checked header, one block per field (bits, lz4 or raw), and a checksum.
+
+A record is any table of fields, see `field_table`; the header names its type, unless it is `Unrolls`.
 
 Layout, little-endian: magic "LGC2" | u32 header bytes | header (JSON) | field blocks | 16 bytes XXH3-128 over all
 before. Chunks of "LGC1", under blake2b, are read as well. The checksum finds damage on the way, at the speed of
@@ -14,15 +16,18 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import lz4.block
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from league.agents.unroll.unroll import ANY, FIELDS, Unrolls
+from league.agents.unroll.field_table import ANY, FieldTable, Record, lines_of, mappings_of
+from league.agents.unroll.unroll import Unrolls
 from league.envs.protocol import MAX_OBSERVATION_FIELDS, OBSERVATION_DTYPES
+
+Table = TypeVar("Table", bound=FieldTable[Any])
 
 DIGEST_BYTES = 16
 
@@ -76,12 +81,14 @@ class ChunkHeader:
     Fields:
       run, player: run and player whose learner it is for.
       version_min, version_max: versions of the weights that acted.
+      noise: checksum of the table of noise by whose indices the record speaks; 0, which is not written, for none.
     """
 
     run: str
     player: str
     version_min: int
     version_max: int
+    noise: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,37 +98,48 @@ class OpenChunk:
     Fields:
       header: whose it is. num_rows: as its table says.
       body: the blocks of its fields, in the order of the table.
+      record: name of the type of its record.
     """
 
     header: ChunkHeader
     num_rows: int
     body: memoryview
     table: tuple[StoredField, ...]
+    record: str
 
-    def unrolls(self) -> Unrolls:
-        """Decompress the fields. Raises ChunkError where one is not what its table row says."""
+    def rows_of(self, kind: type[Table]) -> Table:
+        """Decompress the fields of a record of this type. Raises ChunkError where one is not what its table row says.
+
+        The type is what the caller expects: none is looked up by the name in the chunk.
+        """
+        if self.record != kind.__name__:
+            raise ChunkError(f"a chunk of {self.record} came where {kind.__name__} are learnt from")
         arrays: dict[str, NDArray[np.generic]] = {}
         offset = 0
         for stored in self.table:
             arrays[stored.name] = _array(stored, self.body[offset : offset + stored.stored_bytes])
             offset += stored.stored_bytes
-        return _unrolls(arrays)
+        return _made(kind, arrays)
+
+    def unrolls(self) -> Unrolls:
+        """As `rows_of`, of unrolls."""
+        return self.rows_of(Unrolls)
 
 
 class Lz4Codec:
-    """Converts unrolls to bytes and back: bool fields as bits, fields through lz4 if a measurement shows a gain."""
+    """Converts records to bytes and back: bool fields as bits, fields through lz4 if a measurement shows a gain."""
 
     def __init__(self) -> None:
         self._compress: dict[str, bool] = {}
         self._chunks = 0
 
-    def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
-        """Encode unrolls. Raises ChunkError if a field holds NaN or infinity, or a cap is exceeded."""
+    def encode(self, record: Record, header: ChunkHeader) -> bytes:
+        """Encode a record. Raises ChunkError if a field holds NaN or infinity, or a cap is exceeded."""
         if self._chunks % REMEASURE_EVERY == 0:
             self._compress.clear()
         self._chunks += 1
         blocks, table, raw_total = [], [], 0
-        for name, array in unrolls.arrays().items():
+        for name, array in record.arrays().items():
             _require_allowed(name, array)
             payload = (
                 np.packbits(array.view(np.uint8)).tobytes()
@@ -134,7 +152,11 @@ class Lz4Codec:
             raw_total += len(payload)
         if raw_total > MAX_RAW_BYTES:
             raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
-        head = json.dumps({"schema": FORMATS[MAGIC].schema, "header": asdict(header), "fields": table}).encode()
+        named = {name: value for name, value in asdict(header).items() if name != "noise" or value}
+        stated: dict[str, object] = {"schema": FORMATS[MAGIC].schema, "header": named, "fields": table}
+        if not isinstance(record, Unrolls):
+            stated["record"] = type(record).__name__
+        head = json.dumps(stated).encode()
         if len(head) > MAX_HEADER_BYTES or len(table) > MAX_FIELDS:
             caps = f"{MAX_FIELDS} and {MAX_HEADER_BYTES}"
             raise ChunkError(f"{len(table)} fields and a header of {len(head)} bytes exceed the caps of {caps}")
@@ -148,13 +170,15 @@ class Lz4Codec:
         """Check a chunk once, without decompression; raises ChunkError for faults found so far."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
-        num_rows = next((stored.shape[0] for stored in table if stored.name == "resets" and stored.shape), None)
-        if num_rows is None:
-            raise ChunkError("the field table has no resets, which say how many rows there are")
-        return OpenChunk(_chunk_header(head["header"]), num_rows, memoryview(chunk)[offset:-DIGEST_BYTES], tuple(table))
+        if not table or not table[0].shape:
+            raise ChunkError("the field table does not say how many rows there are")
+        record, body = head.get("record", Unrolls.__name__), memoryview(chunk)[offset:-DIGEST_BYTES]
+        if not isinstance(record, str):
+            raise ChunkError(f"the header does not name its record: {record!r:.200}")
+        return OpenChunk(_chunk_header(head["header"]), table[0].shape[0], body, tuple(table), record)
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
-        """Decode a chunk. Raises ChunkError if the bytes are not exactly the output of `encode`."""
+        """Decode a chunk of unrolls. Raises ChunkError if the bytes are not exactly the output of `encode`."""
         opened = self.open(chunk)
         return opened.header, opened.unrolls()
 
@@ -168,39 +192,54 @@ class Lz4Codec:
         return packed if len(packed) < len(payload) else payload
 
 
-def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
-    """Make the unrolls, after checking that all fields are present and their shapes and dtypes agree."""
-    plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
-    obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
-    required = {line.name for line in FIELDS if not line.optional}
-    missing, strange = required - set(plain), set(plain) - {line.name for line in FIELDS}
-    if missing or strange or plain["resets"].ndim != 2 or not plain["resets"].shape[1]:
-        raise ChunkError(f"the fields of the chunk are not those of an unroll: {sorted(missing | strange)}")
-    rows, shown = plain["resets"].shape
-    for name in obs:
-        _check_extents(f"obs.{name}", arrays[f"obs.{name}"], ("R", "T+1", ANY), rows, shown - 1)
-    for line in FIELDS:
-        if line.name in plain:
-            _check_extents(line.name, plain[line.name], line.axes, rows, shown - 1, dtype=line.dtype)
-    return Unrolls(obs=obs, **plain)
+def _made(kind: type[Table], arrays: Mapping[str, NDArray[np.generic]]) -> Table:
+    """Make the record, after checking that all fields are present and their shapes and dtypes agree."""
+    lines, mappings = {line.name: line for line in lines_of(kind)}, mappings_of(kind)
+    named: dict[str, Any] = {field: {} for field in mappings}
+    for name, array in arrays.items():
+        field, dot, key = name.partition(".")
+        if dot and field in mappings:
+            named[field][key] = array
+        else:
+            named[name] = array
+    missing = {name for name, line in lines.items() if not line.optional} - set(named)
+    strange = set(named) - set(lines) - set(mappings)
+    if missing or strange:
+        raise ChunkError(f"the fields of the chunk are not those of {kind.__name__}: {sorted(missing | strange)}")
+    sizes: dict[str, int] = {}
+    present = [line for line in lines.values() if line.name in named]
+    for line in sorted(present, key=lambda line: line.optional):  # the first one that must be there states the extents
+        _check_extents(line.name, named[line.name], line.axes, sizes, dtype=line.dtype)
+    for field, axes in mappings.items():
+        for key, array in named[field].items():
+            _check_extents(f"{field}.{key}", array, axes, sizes)
+    return kind(**named)
 
 
 def _check_extents(
-    name: str, array: NDArray[np.generic], axes: tuple[str, ...], rows: int, steps: int, *, dtype: str = ANY
+    name: str, array: NDArray[np.generic], axes: tuple[str, ...], sizes: dict[str, int], *, dtype: str = ANY
 ) -> None:
-    """Raise ChunkError if the rows, steps, number of axes or dtype of a field are not those of its line."""
-    sizes = {"R": rows, "T": steps, "T+1": steps + 1}
-    leading = tuple(sizes[axis] for axis in axes if axis in sizes)
-    wrong = array.shape[: len(leading)] != leading or (ANY not in axes and array.ndim != len(axes))
+    """Raise ChunkError if the extents, number of axes or dtype of a field are not those of its line.
+
+    sizes: letter -> extent, of the fields before this one; letters met for the first time are added.
+    """
+    letters = [axis for axis in axes if axis != ANY]
+    wrong = array.ndim < len(letters) or (ANY not in axes and array.ndim != len(letters))
+    for axis, extent in zip(letters, array.shape, strict=False):
+        letter, plus, _ = axis.partition("+")
+        stated = extent - bool(plus)
+        wrong |= stated < 0 or sizes.setdefault(letter, stated) != stated
     if wrong or dtype not in (ANY, array.dtype.name):
-        raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {steps} steps")
+        raise ChunkError(f"field {name} is {array.dtype} {array.shape}, its axes are {' '.join(axes)} with {sizes}")
 
 
 def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
     named = {name: value for name, value in plain.items() if name not in FORMER_HEADER_FIELDS}
     texts, versions = (plain.get("run"), plain.get("player")), (plain.get("version_min"), plain.get("version_max"))
+    numbers = (*versions, plain.get("noise", 0))
     known = {field.name for field in fields(ChunkHeader)}
-    if set(named) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
+    stated = {"noise", *named}
+    if stated != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in numbers):
         raise ChunkError(f"the header does not say whose chunk it is: {plain!r:.200}")
     return ChunkHeader(**named)  # type: ignore[arg-type]  # checked above
 

@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from league.agents.unroll.unroll import UnrollFields, Unrolls, concatenate, joined, learnt_dtype
+from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.field_table import joined
+from league.agents.unroll.unroll import UnrollFields, Unrolls, concatenate, learnt_dtype
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,9 @@ class DeviceUnrolls(UnrollFields[Tensor]):
 
 
 AnyUnrolls: TypeAlias = Unrolls | DeviceUnrolls
-"""Rows as a learner takes them."""
+"""Unrolls as a learner takes them."""
+AnyRows: TypeAlias = AnyUnrolls | Episodes
+"""Rows of any kind as a learner takes them."""
 
 
 def on_device(unrolls: Unrolls, device: torch.device) -> DeviceUnrolls:
@@ -50,11 +54,11 @@ def on_device(unrolls: Unrolls, device: torch.device) -> DeviceUnrolls:
     return DeviceUnrolls(**{**vars(rows), "actions": moved(unrolls.actions.astype(dtype))})
 
 
-def concatenate_any(parts: Sequence[AnyUnrolls]) -> AnyUnrolls:
-    """Join the rows of several in order; they go to the device of those that are on one."""
+def concatenate_any(parts: Sequence[AnyRows]) -> AnyRows:
+    """Join the rows of several of one kind in order; they go to the device of those that are on one."""
     of_device = [part for part in parts if isinstance(part, DeviceUnrolls)]
     if not of_device:
-        return concatenate([part for part in parts if isinstance(part, Unrolls)])
+        return concatenate(parts)
     device = of_device[0].resets.device
     moved = [on_device(part, device) if isinstance(part, Unrolls) else part for part in parts]
     return moved[0] if len(moved) == 1 else joined(moved, join=torch.cat)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
 from league.agents.unroll.unroll_check import check_unrolls
+from league.envs.protocol import EnvSpec
 
 MAX_REASON = 500
 """Most characters of a reason for refusing rows: their own field names may be long."""
@@ -41,19 +42,7 @@ class UnrollRing:
         Raises:
           ValueError: a field is missing, left over, of another shape or dtype, or holds impossible values.
         """
-        mine, theirs = self._rows.arrays(), unrolls.arrays()
-        if mine.keys() != theirs.keys():
-            raise ValueError(
-                f"unrolls with the fields {sorted(theirs)} do not fit a ring of {sorted(mine)}"[:MAX_REASON]
-            )
-        for name, array in theirs.items():
-            if array.shape[1:] != mine[name].shape[1:] or array.shape[:1] != (unrolls.num_rows,):
-                raise ValueError(f"field {name} has rows of shape {array.shape[1:]}, the ring {mine[name].shape[1:]}")
-            # No cast between kinds or to fewer bits: it could make infinities, or values of another game look valid.
-            whole_numbers = name == "actions" and mine[name].dtype.kind == "i" and array.dtype.kind in "iu"
-            if array.dtype != mine[name].dtype and not whole_numbers:
-                raise ValueError(f"field {name} is {array.dtype}, the game's is {mine[name].dtype}")
-        check_unrolls(unrolls, self._game.actions)
+        require_rows(unrolls, self._rows, self._game)
 
     def write(self, unrolls: Unrolls, *, at: int) -> None:
         """Copy rows to positions from `at` modulo C, wrapping around the end."""
@@ -69,6 +58,25 @@ class UnrollRing:
         start = at % self.capacity
         assert start + count <= self.capacity, "blocks divide the capacity"
         return self._rows.rows(start, start + count)
+
+
+def require_rows(unrolls: Unrolls, example: Unrolls, game: EnvSpec) -> None:
+    """Check rows against example rows, and their values against the game.
+
+    Raises:
+      ValueError: as of `UnrollRing.check`.
+    """
+    mine, theirs = example.arrays(), unrolls.arrays()
+    if mine.keys() != theirs.keys():
+        raise ValueError(f"unrolls with the fields {sorted(theirs)} do not fit a ring of {sorted(mine)}"[:MAX_REASON])
+    for name, array in theirs.items():
+        if array.shape[1:] != mine[name].shape[1:] or array.shape[:1] != (unrolls.num_rows,):
+            raise ValueError(f"field {name} has rows of shape {array.shape[1:]}, the ring {mine[name].shape[1:]}")
+        # No cast between kinds or to fewer bits: it could make infinities, or values of another game look valid.
+        whole_numbers = name == "actions" and mine[name].dtype.kind == "i" and array.dtype.kind in "iu"
+        if array.dtype != mine[name].dtype and not whole_numbers:
+            raise ValueError(f"field {name} is {array.dtype}, the game's is {mine[name].dtype}")
+    check_unrolls(unrolls, game.actions)
 
 
 def _pinned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

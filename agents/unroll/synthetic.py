@@ -61,6 +61,10 @@ def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
         "versions": np.zeros((rows, steps), np.int32),
         "core": (0.5 * rng.normal(size=(rows, spec.core_size))).astype(np.float32),
     }
+    if "search_policy" in spec.recorded:
+        chances = rng.random((rows, steps, game.actions.num_actions)).astype(np.float32)
+        chances *= 1.0 if mask is None else mask[:, :steps]
+        made["search_policy"] = chances / chances.sum(axis=-1, keepdims=True)
     rest = [line for line in spec.fields if line.name not in made]
     made.update({line.name: _numbers(rng, spec.shape(line, rows), np.dtype(line.dtype)) for line in rest})
     return Unrolls(obs=obs, **made)  # type: ignore[arg-type]  # every field of the table is there

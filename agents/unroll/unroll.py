@@ -1,61 +1,35 @@
 """The unroll (T decisions of one seat and the observation to bootstrap from) and the table of its fields.
 
-Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions,
-H sub-actions, C core state size.
+Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A entries of the
+action mask, N numbered actions, H sub-actions, C core state size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Protocol, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.unroll.field_table import (
+    ANY,
+    Allocator,
+    Array,
+    FieldLine,
+    FieldTable,
+    Rows,
+    joined,
+    lines_of,
+    table_line,
+    table_lines,
+)
 from league.envs.protocol import EnvSpec
-
-Array = TypeVar("Array")
-Record = TypeVar("Record", bound="UnrollFields[Any]")
-Allocator = Callable[[tuple[int, ...], "np.dtype[Any]"], "NDArray[Any]"]
-
-ANY = "..."
-"""As an axis of a field: the shape of one action of the game. As its dtype: that of the game's actions."""
-
-
-@dataclass(frozen=True)
-class UnrollField:
-    """One line of the table.
-
-    Fields:
-      name: of the attribute and of the field in a chunk.
-      axes: shape letters; the first is R, the second T+1 for observations or T for decisions.
-      dtype: numpy's name, or `ANY`.
-      optional: None if one of its axes has no extent, as for the mask of a game without one.
-    """
-
-    name: str
-    axes: tuple[str, ...]
-    dtype: str
-    optional: bool
-
-    @property
-    def per_decision(self) -> bool:
-        """True for [R, T, ...]."""
-        return self.axes[1:2] == ("T",)
-
-    @property
-    def per_observation(self) -> bool:
-        """True for [R, T+1, ...]."""
-        return self.axes[1:2] == ("T+1",)
-
-
-def _line(axes: str, dtype: str) -> dict[str, tuple[str, str]]:
-    return {"line": (axes, dtype)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnrollFields(Generic[Array]):
+class UnrollFields(FieldTable[Array]):
     """The table of an unroll's fields, in the order of a chunk; arrays are numpy's in transport, torch's in a batch.
 
     A new field is one line here, and code that records and uses it. Builder, codec, ring, batch and synthetic unrolls
@@ -65,6 +39,8 @@ class UnrollFields(Generic[Array]):
       obs: name -> [R, T+1, ...]; the last is the bootstrap observation.
       action_mask: None if the game has no mask.
       sub_action_log_probs: term of each sub-action in `log_probs`; None without sub-actions.
+      values: return that the policy expected from here on when it acted.
+      search_policy: probability of each numbered action by the visits of a search; search_value: return that it found.
       resets: the observation is the first of its episode (core state is zeroed before it).
       actions: integers, [R, T, H] of actions with sub-actions, or float32 [R, T, ...] of box actions.
       log_probs: log-probability that the behaviour policy gave to the action.
@@ -74,66 +50,31 @@ class UnrollFields(Generic[Array]):
         it bootstraps from there, and is no decision itself.
       versions: of the weights that acted.
       core: core state before the first observation.
+      weights: factor of each row's loss, from a replay; None for 1.
     """
 
-    obs: Mapping[str, Array]
-    action_mask: Array | None = field(default=None, metadata=_line("R T+1 A", "bool"))
-    sub_action_log_probs: Array | None = field(default=None, metadata=_line("R T H", "float32"))
-    resets: Array = field(metadata=_line("R T+1", "bool"))
-    actions: Array = field(metadata=_line(f"R T {ANY}", ANY))
-    log_probs: Array = field(metadata=_line("R T", "float32"))
-    rewards: Array = field(metadata=_line("R T", "float32"))
-    discounts: Array = field(metadata=_line("R T", "float32"))
-    valid: Array = field(metadata=_line("R T", "bool"))
-    versions: Array = field(metadata=_line("R T", "int32"))
-    core: Array = field(metadata=_line("R C", "float32"))
-
-    def arrays(self) -> dict[str, Array]:
-        """Every array by name, those of a mapping as "obs.NAME"; fields that are None are omitted."""
-        found: dict[str, Array] = {}
-        for name, value in vars(self).items():
-            if isinstance(value, Mapping):
-                found.update({f"{name}.{key}": array for key, array in value.items()})
-            elif value is not None:
-                found[name] = value
-        return found
-
-    def converted(self, function: Callable[[Array], Any]) -> dict[str, Any]:
-        """Arguments for a record of the same fields with `function` of every array."""
-        return {name: _of_each(function, value) for name, value in vars(self).items()}
-
-    def rows(self, start: int, stop: int) -> Self:
-        """Rows [start, stop) as views."""
-        return type(self)(**self.converted(lambda array: array[start:stop]))  # type: ignore[index]
+    obs: Mapping[str, Array] = field(metadata=table_lines(f"R T+1 {ANY}"))
+    action_mask: Array | None = field(default=None, metadata=table_line("R T+1 A", "bool"))
+    sub_action_log_probs: Array | None = field(default=None, metadata=table_line("R T H", "float32"))
+    values: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
+    search_policy: Array | None = field(default=None, metadata=table_line("R T N", "float32", asked=True))
+    search_value: Array | None = field(default=None, metadata=table_line("R T", "float32", asked=True))
+    weights: Array | None = field(default=None, metadata=table_line("R", "float32"))
+    resets: Array = field(metadata=table_line("R T+1", "bool"))
+    actions: Array = field(metadata=table_line(f"R T {ANY}", ANY))
+    log_probs: Array = field(metadata=table_line("R T", "float32"))
+    rewards: Array = field(metadata=table_line("R T", "float32"))
+    discounts: Array = field(metadata=table_line("R T", "float32"))
+    valid: Array = field(metadata=table_line("R T", "bool"))
+    versions: Array = field(metadata=table_line("R T", "int32"))
+    core: Array = field(metadata=table_line("R C", "float32"))
 
 
-def _of_each(function: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: function(array) for name, array in value.items()}
-    return None if value is None else function(value)
-
-
-def joined(parts: Sequence[Record], *, join: Callable[[list[Any]], Any]) -> Record:
-    """Join the rows of several records in order. join: arrays to one array, along the rows."""
-    values: dict[str, Any] = {}
-    for name, value in vars(parts[0]).items():
-        pieces = [getattr(part, name) for part in parts]
-        if isinstance(value, Mapping):
-            values[name] = {key: join([piece[key] for piece in pieces]) for key in value}
-        else:
-            values[name] = None if value is None else join(pieces)
-    return type(parts[0])(**values)
-
-
-def _table() -> Iterator[UnrollField]:
-    for line in fields(UnrollFields):
-        if "line" in line.metadata:
-            axes, dtype = line.metadata["line"]
-            yield UnrollField(line.name, tuple(axes.split()), dtype, optional=line.default is None)
-
-
-FIELDS = tuple(_table())
+FIELDS = lines_of(UnrollFields)
 """Every field but the observations, in the order of a chunk."""
+
+ASKED = tuple(line.name for line in FIELDS if line.asked)
+"""Fields that are recorded where the kind of acting has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +91,15 @@ class Unrolls(UnrollFields[NDArray[Any]]):
         """Valid decisions in all rows."""
         return int(np.count_nonzero(self.valid))
 
+    @property
+    def decided_versions(self) -> NDArray[np.int32]:
+        """int32 [decisions], of every valid decision."""
+        versions: NDArray[np.int32] = self.versions[self.valid]
+        return versions
 
-def concatenate(parts: list[Unrolls]) -> Unrolls:
-    """Join the rows of several unrolls in order."""
+
+def concatenate(parts: Sequence[Rows]) -> Rows:
+    """Join the rows of several records of numpy arrays in order."""
     return parts[0] if len(parts) == 1 else joined(parts, join=np.concatenate)
 
 
@@ -174,39 +121,63 @@ class UnrollSpec:
       unroll_length: T.
       core_size: C of the acting network.
       num_sub_actions: H if the log-probabilities of sub-actions are recorded, else 0.
+      per_episode: whether a row ends with its episode. Decisions that are missing then are not valid.
+      recorded: names of the further fields that the kind of acting records.
     """
 
     game: EnvSpec
     unroll_length: int
     core_size: int = 0
     num_sub_actions: int = 0
+    per_episode: bool = False
+    recorded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unroll_length < 1:
             raise ValueError(f"unroll_length is {self.unroll_length}, it must be at least 1")
+        unknown = set(self.recorded) - set(ASKED)
+        if unknown:
+            raise ValueError(f"an unroll has no field {min(unknown)!r} to record; there are {', '.join(ASKED)}")
 
     @classmethod
-    def of(cls, game: EnvSpec, network: ActingNetwork, *, unroll_length: int) -> UnrollSpec:
+    def of(
+        cls,
+        game: EnvSpec,
+        network: ActingNetwork,
+        *,
+        unroll_length: int,
+        per_episode: bool = False,
+        recorded: tuple[str, ...] = (),
+    ) -> UnrollSpec:
         """The spec of unrolls of this network."""
-        return cls(game, unroll_length, core_size=network.core_size, num_sub_actions=network.num_sub_actions)
+        return cls(game, unroll_length, network.core_size, network.num_sub_actions, per_episode, recorded)
 
     @property
-    def fields(self) -> tuple[UnrollField, ...]:
+    def fields(self) -> tuple[FieldLine, ...]:
         """The lines of the table that this game fills; observations are in `game`."""
-        return tuple(line for line in FIELDS if not line.optional or 0 not in self.shape(line, 1))
+        return tuple(line for line in FIELDS if self._has(line))
 
-    def shape(self, line: UnrollField, num_rows: int) -> tuple[int, ...]:
+    def shape(self, line: FieldLine, num_rows: int) -> tuple[int, ...]:
         """Shape of a field. num_rows: R."""
         sizes = {
             "R": (num_rows,),
             "T": (self.unroll_length,),
             "T+1": (self.unroll_length + 1,),
             "A": (self.game.actions.num_actions if self.game.has_mask else 0,),
+            "N": (self.game.actions.num_actions,),
             "H": (self.num_sub_actions,),
             "C": (self.core_size,),
             ANY: self.game.actions.shape,
         }
         return tuple(size for axis in line.axes for size in sizes[axis])
+
+    def _has(self, line: FieldLine) -> bool:
+        """True if the recorded unrolls hold a field."""
+        if line.is_added:
+            return False
+        if line.asked:
+            return line.name in self.recorded
+        return not line.optional or 0 not in self.shape(line, 1)
 
     @property
     def action_dtype(self) -> np.dtype[Any]:

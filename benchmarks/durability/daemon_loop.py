@@ -32,8 +32,10 @@ from league.hosts.protocol import HostLost, HostStarted, LeaseDone, PlayLease, R
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
+from league.run.commander import Commander
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
+from league.run.fleet import Fleet
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -196,10 +198,13 @@ def carry(folder: Path, *, hosts: int, lease_s: float, seconds: float, seed: int
             profile.disable()
             daemon.stop_requested = True
 
+    commander = Commander(league)
     daemon = Daemon(
         config,
         league=league,
         runtime=runtime,
+        fleet=Fleet(runtime, config.runtime, league.state, ask=commander.ask, say=lambda sentence: None),
+        commander=commander,
         policies=_policies(config, run),
         account=BudgetAccount(config.budget, Meter(Spent(), monotonic=time.monotonic), limits=Limits(), begun=Spent()),
         observe=observe,

@@ -16,9 +16,14 @@ from benchmarks.report import Report
 from benchmarks.rows import measure_rows
 
 PARTS: Mapping[str, str] = {
+    "a2c": "benchmarks.lineage.a2c:report",
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
+    "q_learning": "benchmarks.lineage.q_learning:q_learning",
+    "replay": "benchmarks.lineage.replay:report",
+    "search": "benchmarks.lineage.search:search_rows",
+    "evolution": "benchmarks.lineage.evolution:evolution",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 

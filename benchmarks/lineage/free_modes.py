@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -11,14 +12,15 @@ from benchmarks.report import Report
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
-from league.agents.learner.step.updater import UpdateInputs
+from league.agents.learner.step.updater import UpdateInputs, Updater
+from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.thread_group import ThreadWorkerGroup
-from league.agents.learner.workers.worker import NetworkPlan
+from league.agents.learner.workers.worker import NetworkPlan, WorkerSetup
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
 from league.agents.unroll.synthetic import synthetic_unrolls
-from league.agents.unroll.unroll import UnrollSpec
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 
@@ -34,6 +36,8 @@ FREE: dict[str, object] = {
 }
 """Name of a figure -> the update mode."""
 
+HOGWILD = PipelineConfig(replicas=2, update_mode={"kind": "hogwild"})
+
 
 def free_modes(folder: Path) -> Report:
     """The rows of this part."""
@@ -46,7 +50,32 @@ def free_modes(folder: Path) -> Report:
     one, two = (decisions_per_second(replicas) for replicas in (1, 2))
     report.add("hogwild, one replica in a process", one, "decisions/s")
     report.add("hogwild, two over one replica", two / one, "ratio", at_least=1.6)
+    report.add("hogwild, until a killed replica is back", seconds_to_return(), "s", at_most=15.0)
     return report
+
+
+def seconds_to_return() -> float:
+    """From the kill of one of two replicas until it takes batches again, while the other learns."""
+    groups: list[ProcessWorkerGroup] = []
+
+    def launch(setups: Sequence[WorkerSetup]) -> ProcessWorkerGroup:
+        groups.append(ProcessWorkerGroup(setups))
+        return groups[0]
+
+    updater, rows = _built(LearnerConfig(batch_rows=ROWS, precision="float32", pipeline=HOGWILD), launch)
+    assert isinstance(updater, FreeGroup)
+    try:
+        for _ in range(WARM_UP_BATCHES):
+            updater.update([rows], INPUTS)
+        begun = time.perf_counter()
+        groups[0].processes[1].kill()
+        while not updater.update([rows], INPUTS).group.lost:
+            pass
+        while updater.num_ready < HOGWILD.replicas:
+            updater.update([rows], INPUTS)
+        return time.perf_counter() - begun
+    finally:
+        updater.close()
 
 
 def share_of_speeds(
@@ -81,12 +110,7 @@ def decisions_per_second(replicas: int) -> float:
 
 def batches_per_second(config: LearnerConfig, *, launcher: WorkerGroupLauncher, measured_s: float) -> float:
     """Batches that an updater finishes in a second, after some to warm up."""
-    spec = spec_of(EnvConfig(id="connect_four"))
-    network = NetworkConfig(hidden=(128, 128))
-    plan = NetworkPlan(spec, network, seed=1)
-    unrolls = UnrollSpec.of(spec, build_network(spec, network, seed=1), unroll_length=config.unroll_length)
-    rows = synthetic_unrolls(unrolls, rows=config.batch_rows, seed=1)
-    updater, _ = build_updater(plan, config, dtype=torch.float32, launcher=launcher)
+    updater, rows = _built(config, launcher)
     try:
         for _ in range(WARM_UP_BATCHES):
             updater.update([rows], INPUTS)
@@ -97,3 +121,12 @@ def batches_per_second(config: LearnerConfig, *, launcher: WorkerGroupLauncher, 
         return finished / (time.perf_counter() - begun)
     finally:
         updater.close()
+
+
+def _built(config: LearnerConfig, launcher: WorkerGroupLauncher) -> tuple[Updater, Unrolls]:
+    """An updater of a network for Connect Four, and a batch for it."""
+    spec = spec_of(EnvConfig(id="connect_four"))
+    network = NetworkConfig(hidden=(128, 128))
+    unrolls = UnrollSpec.of(spec, build_network(spec, network, seed=1), unroll_length=config.unroll_length)
+    updater, _ = build_updater(NetworkPlan(spec, network, seed=1), config, dtype=torch.float32, launcher=launcher)
+    return updater, synthetic_unrolls(unrolls, rows=config.batch_rows, seed=1)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import multiprocessing
+from torch.multiprocessing.spawn import spawn
 
 from benchmarks.report import Report
 from benchmarks.strength.exact_runs import nash_conv
@@ -83,7 +84,7 @@ def bytes_sent(folder: Path) -> Report:
     """Bytes of an update of every mode, counted in replicas that are processes, beside the formula."""
     report = Report()
     counted = multiprocessing.get_context("spawn").SimpleQueue()
-    multiprocessing.spawn(_replica, args=(str(folder / "meeting"), counted), nprocs=R, join=True)
+    spawn(_replica, args=(str(folder / "meeting"), counted), nprocs=R, join=True)  # type: ignore[no-untyped-call]
     sent = [counted.get() for _ in range(R)]
     for name, (_, expected) in BYTES.items():
         found = sum(of_one[name] for of_one in sent) / UPDATES
@@ -116,6 +117,9 @@ class _Vector:
 
     def squared_norm(self) -> torch.Tensor:
         return torch.dot(self.gradients, self.gradients)[None]
+
+    def clip(self, *, count: float, squared_norm: float) -> float:
+        return math.sqrt(squared_norm) / count
 
     def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         return math.sqrt(squared_norm) / count

@@ -30,7 +30,7 @@ from league.agents.acting.central.central_policy import CentralPolicy
 from league.agents.acting.central.inference_host import InferenceHost
 from league.agents.acting.central.inference_server import InferenceServer
 from league.agents.acting.central.socket_client import SocketClient
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.torch_runtime import prepare_process

@@ -19,8 +19,8 @@ import torch
 
 from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.learner.build import build_learner, default_device
 from league.agents.learner.config import LearnerConfig
@@ -115,6 +115,7 @@ class Pupil:
         if sum(part.num_rows for part in self._waiting) < self._rows:
             return
         whole = concatenate_any(self._waiting)
+        assert isinstance(whole, DeviceUnrolls)
         stop = whole.num_rows - whole.num_rows % self._rows
         for start in range(0, stop, self._rows):
             self.learnt += self._learner.update(whole.rows(start, start + self._rows), budget_fraction=0.0).steps

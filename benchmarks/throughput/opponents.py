@@ -21,7 +21,8 @@ import torch
 from benchmarks.report import Report
 from benchmarks.throughput.roofline import Bench, calls_per_core_second, new_policy
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import ActInputs, ActOutputs, Policy
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
 from league.agents.unroll.unroll import UnrollSpec

@@ -19,7 +19,8 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import ActInputs, NetworkPolicy, Policy
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import ActInputs, Policy
 from league.agents.learner.build import build_learner
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
@@ -227,7 +228,7 @@ def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
     arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=0)
     parts: list[Unrolls] = []
     while sum(part.num_rows for part in parts) < rows:
-        parts.extend(arena.run(table, policies, steps=1))
+        parts.extend(part for part in arena.run(table, policies, steps=1) if isinstance(part, Unrolls))
     arena.close()
     return concatenate(parts).rows(0, rows)
 

@@ -37,6 +37,10 @@ class ConnectFour(StoneGame):
         self._mask.reshape(-1)[action_at] = height < ROWS - 1
         return (ROWS - 1 - height) * COLS + actions
 
+    def _keep(self, games: NDArray[np.int64]) -> None:
+        super()._keep(games)
+        self._heights = self._heights[games]
+
     def _allow(self, games: NDArray[np.int64], occupied: NDArray[np.bool_]) -> None:
         heights = occupied.view(np.int8).reshape(games.size, ROWS, COLS).sum(axis=1, dtype=np.int64)
         self._heights[games] = heights

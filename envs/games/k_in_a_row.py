@@ -57,8 +57,7 @@ class StoneGame(AlternatingGame):
         self._places = places.astype(np.uint64)
         self._bits = np.uint64(1) << self._places
         self._shifts = [np.uint64(step) for step in (1, cols, cols + 1, cols + 2)]
-        self._action_at = self._env_index * num_actions
-        self._plane_at = self._env_index * 2 * cells
+        self._action_at, self._plane_at = self._first_places()
         self._rng = np.random.default_rng(0)
         self._pool = np.zeros((2, 0), np.uint64)
         self._pool_used = 0
@@ -109,10 +108,15 @@ class StoneGame(AlternatingGame):
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[StoneGame, Turn]:
         """Copy the games at `env_indices`; they restart from openings already dealt, then from their own."""
-        copies = self._new(len(env_indices), opening_plies=self._opening_plies)
-        copies._rng = split_stream(self._rng)
+        copies = object.__new__(type(self))  # what is not replaced below is shared and never changed
+        copies.__dict__.update(self.__dict__)
+        copies.num_envs, copies._env_index = len(env_indices), np.arange(len(env_indices), dtype=np.int64)
+        copies._action_at, copies._plane_at = copies._first_places()
+        if self._opening_plies:  # else nothing is ever drawn, and the split takes longer than the copy
+            copies._rng = split_stream(self._rng)
         copies._pool = self._pool[:, : self._pool_used]  # openings already dealt: a copy need not draw its own
-        copies._set(copies._env_index, self._own[env_indices], self._other[env_indices])
+        copies._pool_used = 0
+        copies._keep(env_indices)
         return copies, copies._quiet_turn()
 
     def save(self) -> dict[str, NDArray[np.generic]]:
@@ -135,6 +139,16 @@ class StoneGame(AlternatingGame):
         self._pool, self._pool_used = saved["openings"].astype(np.uint64), 0
         self._set(self._env_index, saved["own"].astype(np.uint64), saved["other"].astype(np.uint64))
         return self._quiet_turn()
+
+    def _keep(self, games: NDArray[np.int64]) -> None:
+        """Replace the state by that of `games`, in arrays of its own."""
+        self._own, self._other, self._plies = self._own[games], self._other[games], self._plies[games]
+        self._view, self._other_view = self._view.take(games, axis=0), self._other_view.take(games, axis=0)
+        self._mask = self._mask[games]
+
+    def _first_places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[N] twice, where each game begins in the flat mask and in the flat planes."""
+        return self._env_index * self.spec.actions.num_actions, self._env_index * 2 * self._cells
 
     def _fill(self, actions: NDArray[np.int64], action_at: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cell [N] that each action fills; also removes the actions that become illegal.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Overrides, Replays, RunArgument, Trust, games_line, names_in, seconds_of
+from league.cli.options import Overrides, Replays, RunArgument, SearchOption, Trust, games_line, names_in, seconds_of
 from league.errors import LeagueError
 
 
@@ -43,6 +43,7 @@ def evaluate(
             show_default="--sample where play must stay mixed",
         ),
     ] = None,
+    search: SearchOption = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
     replays: Replays = None,
@@ -66,6 +67,7 @@ def evaluate(
             games=games,
             seed=seed,
             greedy=greedy,
+            simulations=search,
             trust=trust,
             progress=progress,
             replays=replays,

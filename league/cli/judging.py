@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.options import Json, Trust, games_line
+from league.cli.options import Json, SearchOption, Trust, games_line
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def match(
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
+    search: SearchOption = 0,
     sprt: Sprt = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=0, help=JOBS_HELP, show_default="1, on Ray 0")] = None,
     ray: Ray = "",
@@ -98,8 +99,8 @@ def match(
     where = where_of(jobs, ray, allow_tokenless=allow_tokenless, alone=1)
     found = find_contenders(names, trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(absolute_game(env, (Path.cwd(),))))
-    require_playable(found, game)
-    conditions = ContestConditions(seed, opening_plies, not game.must_mix if greedy is None else greedy)
+    require_playable(found, game, search=search)
+    conditions = ContestConditions(seed, opening_plies, not game.must_mix if greedy is None else greedy, search)
     with games_line() as progress:
         report = play_head_to_head(
             game,

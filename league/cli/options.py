@@ -49,6 +49,9 @@ Trust = Annotated[
 ]
 Replays = Annotated[Path | None, typer.Option("--replays", metavar="DIR", help="Record the games here.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+SearchOption = Annotated[
+    int, typer.Option("--search", metavar="N", min=0, help="Networks search so many simulations before each move.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

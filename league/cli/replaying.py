@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Replays, RunArgument, Trust, names_in
+from league.cli.options import Json, Replays, RunArgument, SearchOption, Trust, names_in
 
 
 def add_replaying(app: typer.Typer) -> None:
@@ -145,6 +145,7 @@ def play(
     ] = False,
     env: Annotated[str, typer.Option(metavar="ID", help="The game, against a bot.")] = "",
     greedy: Annotated[bool, typer.Option("--greedy", help="Networks take the likeliest action.")] = False,
+    search: SearchOption = 0,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the game; drawn by default.", show_default=False)] = None,
     save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Write the replay here.")] = None,
     trust: Trust = False,
@@ -157,7 +158,7 @@ def play(
     from league.see.games.terminal_play import play_in_terminal
 
     game = EnvConfig(absolute_game(env, (Path.cwd(),))) if env else None
-    with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, trust=trust) as session:
+    with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, search=search, trust=trust) as session:
         whole = play_in_terminal(session, input, sys.stdout, evaluation=evaluation, hints=hints)
         if whole and save is not None:
             write_replay(save, session.replay())

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.envs.component_choice import Component
+
 
 @dataclass(frozen=True)
 class ActorConfig:
@@ -18,6 +21,13 @@ class ActorConfig:
         other is decided or stepped.
       games: where games are played: "host" in arrays, "device" as tensors beside policies and learner, on a GPU where
         there is one. "device" is for built-in games and `runtime.kind: inprocess`.
+      wait_for_update: whether an actor host waits until its unrolls are learnt from, as in A2C, and does not play on
+        with the old weights. It plays on where all wait and their rows make no whole batch. One process always waits.
+      acting: how the networks of players act: "sample" from the head's own distribution, "epsilon_greedy" on the
+        values of head q_values, "gaussian" around the action of head deterministic; or "module:attribute" of your
+        own, or a mapping of its name as `kind` and its options.
+      acting_frozen: the same of frozen policies, as opponents and in rating games. Without any noise they would replay
+        one game for ever, and its copies would count as evidence.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -26,3 +36,6 @@ class ActorConfig:
     inference: Literal["local", "central"] = "local"
     num_splits: int = 1
     games: Literal["host", "device"] = "host"
+    wait_for_update: bool = False
+    acting: Component = DEFAULT_ACTING
+    acting_frozen: Component = DEFAULT_ACTING

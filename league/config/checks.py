@@ -11,21 +11,27 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
+from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
+from league.config.evolution_checks import evolution_problems
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
+from league.envs.component_choice import kind_of
 from league.envs.protocol import MAX_DEADLINE_S, EnvError
 from league.envs.registry import BUILT_IN, unknown_env
+from league.envs.text.number_text import number_text
 from league.envs.workers.worker_env import MAX_WORKERS
 from league.errors import InvalidName
 from league.store.storage import checked_name
-from league.wording import counted, number_text
+from league.wording import counted
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig
+    from league.agents.nets.config import NetworkConfig
     from league.config.actor_config import ActorConfig
     from league.config.run_config import (
         BudgetConfig,
@@ -78,6 +84,11 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         yield from _bots_that_copy(config.league)
     if config.actors.games == "device":
         yield from _device_problems(config)
+    for problem in wait_problems(config.actors, config.learner):
+        yield f"learner.{problem}"
+    yield from _acting_problems(config.actors)
+    yield from search_problems(config.actors, config.network, config.env)
+    yield from evolution_problems(config.actors, config.learner)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -104,6 +115,43 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
             )
 
 
+def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Settings of a learner for whose updates no actor host can wait."""
+    source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    if actors.wait_for_update and source != DEFAULT_ROW_SOURCE:
+        yield (
+            f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
+            f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
+        )
+
+
+def _acting_problems(actors: ActorConfig) -> Iterator[str]:
+    """Kinds of acting of which a process that decides for others, or a device, knows nothing."""
+    for name in ("acting", "acting_frozen"):
+        kind = kind_of(getattr(actors, name), DEFAULT_ACTING)
+        if kind == DEFAULT_ACTING:
+            continue
+        if actors.inference != "local":
+            yield f"actors.inference: an inference host samples, and actors.{name} is {kind}; use inference: local"
+        if actors.games == "device":
+            yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
+
+
+def search_problems(actors: ActorConfig, network: NetworkConfig, env: EnvConfig) -> Iterator[str]:
+    """Settings with which nothing can be searched."""
+    core = kind_of(network.core)
+    for name in ("acting", "acting_frozen"):
+        if kind_of(getattr(actors, name), DEFAULT_ACTING) != SEARCH:
+            continue
+        if env.workers not in ("auto", 0):
+            yield (
+                f"actors.{name}: search plays copies of the games, and env.workers keeps these in {env.workers} child "
+                "processes, where they cannot be copied; set env.workers: 0"
+            )
+        if core != "none":
+            yield f"actors.{name}: search tries many games, and network.core {core} remembers one; set it to none"
+
+
 def _device_problems(config: RunConfig) -> Iterator[str]:
     """Settings that do not go with games on the learner's device."""
     try:
@@ -117,6 +165,8 @@ def _device_problems(config: RunConfig) -> Iterator[str]:
         yield f"actors.inference: {why}, where policies decide too; use inference: local"
     if config.actors.num_splits > 1:
         yield f"actors.num_splits: {why}, and nothing waits for them; use num_splits: 1"
+    if config.learner.per_episode:
+        yield "learner.per_episode: games on the device record unrolls of equal length; use per_episode: false"
     if config.env.workers not in ("auto", 0):
         yield f"env.workers: {why}, and not in {config.env.workers} others; use workers: 0"
     if config.learner.pipeline.num_workers:
@@ -184,6 +234,11 @@ def _at_most(value: object, **maxima: float) -> Iterator[str]:
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1, num_splits=1)
     yield from _at_most(actors, num_splits=min(2, actors.num_envs))
+    if actors.wait_for_update and actors.num_splits > 1:
+        yield (
+            f"wait_for_update: {actors.num_splits} parts of the games take turns, so that one is in the middle of its "
+            "unrolls when those of the other are learnt; use num_splits: 1"
+        )
     if actors.num_envs > MAX_NUM_ENVS:
         yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; run more games on more actor hosts"
 
@@ -258,6 +313,11 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
             yield (
                 f"fixed_opponents: {group.role} meets only its fixed opponents, and there is none; give one, as "
                 "{policy: 'imported:prey', source: runs/NAME, probability: 1.0}"
+            )
+        if group.matchmaker_name == "generator" and not league.ratings.step_fraction:
+            yield (
+                f"ratings.step_fraction: 0 leaves no games that judge the candidates of {group.prefix}, whose "
+                "matchmaker is generator; set it to 0.1, or use matchmaker: self_play"
             )
 
 

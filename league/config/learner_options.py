@@ -1,4 +1,4 @@
-"""Checks the options of a learner's registered components and fills in those that are not given, without loading torch.
+"""Checks the options of components of `agents` and fills in those that are not given, without loading torch.
 
 The options of a component from outside are checked where its code may be loaded, see `plugin_checks`.
 """
@@ -8,19 +8,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from league.agents.acting.kinds.config import ACTING_OPTIONS, DEFAULT_ACTING
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
-from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_UPDATE_MODE, LearnerConfig
+from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, DEFAULT_ROW_SOURCE, DEFAULT_UPDATE_MODE
+from league.agents.learner.data.row_source_config import ROW_SOURCE_OPTIONS
 from league.agents.learner.replicas.config import UPDATE_MODE_OPTIONS
 from league.agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options
 
+Section = TypeVar("Section")
+
 
 @dataclass(frozen=True)
 class Alternatives:
-    """A component that the learner's settings choose.
+    """A component that the settings choose.
 
     Fields:
       default: name of the component where none is given.
@@ -34,19 +38,24 @@ class Alternatives:
 CHOICES = {
     ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
     ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
+    ("learner", "row_source"): Alternatives(DEFAULT_ROW_SOURCE, ROW_SOURCE_OPTIONS),
     ("learner", "pipeline", "update_mode"): Alternatives(DEFAULT_UPDATE_MODE, UPDATE_MODE_OPTIONS),
+    ("actors", "acting"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
+    ("actors", "acting_frozen"): Alternatives(DEFAULT_ACTING, ACTING_OPTIONS),
 }
 """Path in the configuration -> the components to choose from."""
 
 
-def with_options(config: LearnerConfig) -> tuple[LearnerConfig, list[str]]:
-    """The learner's settings with every option of its components, and what is wrong with the given ones."""
+def with_options(section: str, config: Section) -> tuple[Section, list[str]]:
+    """The settings of a section with every option of its components, and what is wrong with the given ones."""
     problems: list[str] = []
     for path, choice in CHOICES.items():
-        (_, *sections, name) = path
-        made, found = _completed(operator.attrgetter(".".join((*sections, name)))(config), choice, place=".".join(path))
-        config = _replaced(config, (*sections, name), made)
-        problems += found
+        first, *names = path
+        if first == section:
+            given = operator.attrgetter(".".join(names))(config)
+            made, found = _completed(given, choice, place=".".join(path))
+            config = _replaced(config, names, made)
+            problems += found
     return config, problems
 
 
@@ -72,7 +81,8 @@ def _completed(given: Component, choice: Alternatives, *, place: str) -> tuple[C
         made = make_options(record, options, place=place)
     except OptionsError as error:
         return given, [*problems, *error.problems]
-    return {"kind": kind, **asdict(made)}, problems
+    completed = asdict(made)
+    return {"kind": kind, **completed} if completed else kind, problems
 
 
 def _names(record: type) -> set[str]:

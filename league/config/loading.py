@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.agents.learner.config import LearnerConfig
+from league.config.actor_config import ActorConfig
 from league.config.checks import joint_problems, section_problems
 from league.config.learner_options import CHOICES, with_options
+from league.config.player_settings import player_problems
 from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
 from league.config.run_config import RunConfig
@@ -71,13 +73,14 @@ def plain_config(
 def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> RunConfig:
     """The records of plain values; `problems` is what is wrong with them already."""
     sections, found = validate(plain, RunConfig, KNOWN)
-    learner = sections.get("learner", LearnerConfig())
-    assert isinstance(learner, LearnerConfig)
-    sections["learner"], wrong_options = with_options(learner)
-    problems = [*problems, *found, *wrong_options]
+    problems = [*problems, *found]
+    for section, default in {"learner": LearnerConfig(), "actors": ActorConfig()}.items():
+        sections[section], wrong_options = with_options(section, sections.get(section, default))
+        problems += wrong_options
     problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
     if not found:
-        problems += joint_problems(RunConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
+        whole = RunConfig(**sections)  # type: ignore[arg-type]  # validated against its fields
+        problems += [*joint_problems(whole), *player_problems(whole)]
     if problems:
         raise ConfigError(source, problems)
     return RunConfig(**sections)  # type: ignore[arg-type]  # as above

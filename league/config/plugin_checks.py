@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from league.agents.learner.algorithms.objective import make_objective
+from league.agents.acting.kinds import registry as acting
+from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
+from league.agents.acting.search.config import game_problems
+from league.agents.learner.algorithms.objective import learns_from, make_objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
-from league.agents.learner.config import PipelineConfig
+from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig, PipelineConfig
+from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.trial import try_network, try_objective
+from league.agents.learner.trial import try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
+from league.agents.weights import FlatParameters
+from league.config.player_settings import has_own, settings_of
+from league.config.row_source_checks import row_source_problems
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
@@ -30,25 +41,33 @@ from league.core.state.population_config import PbtConfig
 from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
-from league.envs.bots import make_bot
+from league.envs.bots import Copyable, make_bot
 from league.envs.component_choice import kind_of
 from league.envs.plugin_options import OptionsError, options_argument
 from league.envs.plugins import first_line, resolve
-from league.envs.protocol import EnvError, EnvSpec
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.registry import make
 from league.errors import ConfigError
 
 DIGEST = "0" * 64
 
 
-def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> None:
+def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, folder: Path | None = None) -> None:
     """Refuse a configuration of which a name cannot be loaded, or fails in a trial.
 
     Args:
       spec: of its game. source: of the configuration, for the message.
+      folder: of a run that is to begin; None for one that has its files.
     Raises:
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    for index, group in enumerate(config.league.players):
+        if has_own(group):
+            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
+    problems += [*_generator_problems(config)]
+    problems += row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -74,12 +93,15 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
             made = [] if found else made
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
+        for setting in (acting.PLACE, acting.FROZEN_PLACE):
+            yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     if made:
         size = sum(parameter.numel() for parameter in made[0].parameters())
         yield from (f"learner.{problem}" for problem in mode_problems(config.learner, size=size))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
+    yield from _tried("learner.row_source", lambda: _try_row_source(config.learner, spec))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried(
         "learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, ProcessReplicas(None))
@@ -87,6 +109,10 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
 
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
+    if config.learner.evolves:
+        values = FlatParameters(network).values.numpy()
+        make_evolving(values, config.learner, seed=config.seed).close()
+        return
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:
         raise ValueError(f"its epochs are {objective.epochs}, not at least 1")
@@ -94,9 +120,53 @@ def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
         try_objective(network, spec, config.learner)
 
 
+def _try_acting(config: RunConfig, spec: EnvSpec, network: Network, setting: str) -> None:
+    choice = config.actors.acting if setting == acting.PLACE else config.actors.acting_frozen
+    acting.try_acting(choice, spec, network, setting=setting)
+    if setting == acting.PLACE:
+        recorded = acting.make_acting(choice, spec, acting.ActingPlace()).recorded
+        missing = [name for name in learns_from(config.learner) if name not in recorded]
+        if missing:
+            raise ValueError(
+                f"{kind_of(choice, DEFAULT_ACTING)} does not record {' and '.join(missing)}, from which the algorithm "
+                f"{kind_of(config.learner.algorithm)} learns; set actors.acting: {{kind: search}}"
+            )
+    if kind_of(choice, DEFAULT_ACTING) == SEARCH:
+        _try_search(config.env)
+
+
+def _generator_problems(config: RunConfig) -> Iterator[str]:
+    """Frozen policies that make the games of a player and do not record what it learns from."""
+    for group in config.league.players:
+        own = settings_of(config, group.player_id(0))
+        kinds = [kind_of(choice, DEFAULT_ACTING) for choice in (own.actors.acting, own.actors.acting_frozen)]
+        if group.matchmaker_name == "generator" and kinds[0] != kinds[1]:
+            yield (
+                f"actors.acting_frozen: {kinds[1]} would make the games of {group.prefix}, whose matchmaker is "
+                f"generator and which acts by {kinds[0]}; give it what actors.acting has"
+            )
+
+
+def _try_search(env: EnvConfig) -> None:
+    """Refuse games that cannot be searched, as far as the first turn of one shows it."""
+    with closing(make(replace(env, workers=0), num_envs=1)) as game:
+        alternate = len(game.reset(0).env_index) == 1
+        for problem in game_problems(game.spec, can_copy=isinstance(game, Copyable), turns_alternate=alternate):
+            raise ValueError(problem)
+
+
 def _try_backend(pipeline: PipelineConfig) -> None:
     build = resolve(pipeline.backend_name, BACKENDS, what="backend")
     options_argument(build, pipeline.backend, place="learner.pipeline.backend")
+
+
+def _try_row_source(learner: LearnerConfig, spec: EnvSpec) -> None:
+    """One of the user's own takes a chunk in; the registered ones would only take memory."""
+    kind = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    build = resolve(kind, ROW_SOURCES, what="learner.row_source")
+    options_argument(build, learner.row_source, place="learner.row_source")
+    if is_own(kind):
+        try_row_source(spec, learner)
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:

@@ -17,17 +17,26 @@ from league.envs.bots import is_own_bot
 from league.envs.own_code.places import absolute
 from league.envs.registry import ADAPTERS
 
-PLACES: Mapping[tuple[str, ...], str] = {
-    ("env", "id"): "env",
+OF_PLAYERS: Mapping[tuple[str, ...], str] = {
     ("network", "encoder"): "encoder",
     ("network", "core"): "core",
     ("network", "head"): "head",
+    ("actors", "acting"): "acting",
+    ("actors", "acting_frozen"): "acting",
     ("learner", "algorithm"): "algorithm",
     ("learner", "optimizer"): "optimizer",
+    ("learner", "row_source"): "row_source",
     ("learner", "pipeline", "backend"): "backend",
     ("learner", "pipeline", "update_mode"): "update_mode",
     ("learner", "pipeline", "update_mode", "compression"): "compression",
     ("learner", "pipeline", "update_mode", "topology"): "topology",
+}
+"""As `PLACES`, in sections that a player may have of its own too."""
+
+PLACES: Mapping[tuple[str, ...], str] = {
+    ("env", "id"): "env",
+    **OF_PLAYERS,
+    **{("league", "players", "*", *path): kind for path, kind in OF_PLAYERS.items()},
     ("league", "preset"): "preset",
     ("league", "players", "*", "role"): "matchmaker",
     ("league", "players", "*", "matchmaker"): "matchmaker",

@@ -312,7 +312,7 @@ class PoolConfig:
 
 def _default_learner() -> LearnerConfig:
     """With the options of its components, as in a configuration that was read."""
-    return with_options(LearnerConfig())[0]
+    return with_options("learner", LearnerConfig())[0]
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ def dump_config(config: RunConfig) -> str:
 
 def config_plain(config: RunConfig) -> dict[str, object]:
     """The configuration as dicts, lists and scalars, fit for JSON and for a tracker."""
-    plain = _plain(config)
+    plain = plain_of(config)
     assert isinstance(plain, dict)
     return plain
 
@@ -373,9 +373,10 @@ def paths_that_differ(one: object, other: object, path: str = "") -> list[str]:
     return [] if one == other else [path]
 
 
-def _plain(value: object) -> object:
+def plain_of(value: object) -> object:
+    """A record as dicts, lists and scalars."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {item.name: plain_of(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {str(key): plain_of(item) for key, item in value.items()}
+    return [plain_of(item) for item in value] if isinstance(value, list | tuple) else value

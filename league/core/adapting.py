@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from league.core import diagnosis
 from league.core.directives import view_of
-from league.core.gates.gates import GATE, TIMEOUT, beaten_at
-from league.core.matchmaking.roles import EXPLOITER_ROLES, MAIN_ROLE
+from league.core.gates.gates import beaten_at
+from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.ratings import league_ratings
 from league.core.plugin_calls import gate_opponents
 from league.core.state.league_config import PlayerConfig
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.text.number_text import number_text
 
 LOOK_EVERY = 25
 """Finished leases between two looks."""
@@ -34,8 +34,6 @@ MIN_FREEZES = 8
 """Snapshots of a player in a whole run below which its gate is too far away."""
 AIMED_FREEZES = 24
 WIN_RATE_STEP, MIN_WIN_RATE = 0.05, 0.6
-NOTHING_LEARNT = 0.35
-"""Best win rate of an exploiter below which it has learnt nothing."""
 COLLAPSED = 0.05
 """Fraction of the highest entropy seen below which it has collapsed."""
 MIN_ENTROPY_COST, NEW_ENTROPY_COST = 0.02, 0.1
@@ -131,15 +129,11 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 def idle_exploiters(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """Exploiters that beat nobody get less of the steps, and leave in the end; main agents get what is left."""
-    for player in state.players.values():
-        if player.role not in EXPLOITER_ROLES or not player.is_active:
-            continue
-        reasons = [snapshot.reason for snapshot in _snapshots_of(state, player) if snapshot.reason in (GATE, TIMEOUT)]
-        best = _best_win_rate(state, player)
-        if len(reasons) < 3 or GATE in reasons[-3:] or best is None or best >= NOTHING_LEARNT:
-            continue
+    for idle in diagnosis.idle_exploiters(state, lambda player: _best_win_rate(state, player)):
+        player = idle.player
         found = (
-            f"{player.name} was frozen {len(reasons)} times, the last three by the timeout, and wins at most {best:.0%}"
+            f"{player.name} was frozen {idle.frozen} times, the last three by the timeout, and wins at most "
+            f"{idle.best:.0%}"
         )
         less = Remedy(
             f"{player.name} gets fewer steps",
@@ -155,21 +149,20 @@ def idle_exploiters(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 def silent_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """Gates that only ever fire by their timeout ask for less."""
-    for number, group, players in _groups(state):
-        gate = group.gate
-        reasons = [snapshot.reason for snapshot in _snapshots_of(state, players[0])]
-        judged = [reason for reason in reasons if reason in (GATE, TIMEOUT)]
-        if len(judged) < 4 or GATE in judged or gate.timeout_steps <= gate.min_steps:
+    first = _first_of_groups(state)
+    for silent in diagnosis.silent_gates(state):
+        number, gate = silent.player.group, state.config_of(silent.player.name).gate
+        lower = round(beaten_at(gate).win_rate - WIN_RATE_STEP, 3)
+        if silent.player is not first[number] or lower < MIN_WIN_RATE:
             continue
-        win_rate = beaten_at(gate).win_rate
-        lower = round(win_rate - WIN_RATE_STEP, 3)
-        if lower < MIN_WIN_RATE or not isinstance(gate.test, dict) or "win_rate" not in gate.test:
+        if not isinstance(gate.test, dict) or "win_rate" not in gate.test:
             continue
         yield Remedy(
             f"gate of group {number} asks for less",
             3,
             ((f"league.players.{number}.gate.test.win_rate", lower),),
-            f"the gate of {players[0].name} has never fired: all {len(judged)} snapshots were taken by the timeout",
+            f"the gate of {silent.player.name} has never fired: all {silent.timeouts} snapshots were taken by the "
+            "timeout",
         )
 
 
@@ -183,7 +176,7 @@ def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
             continue
         if entropy < 0.0:  # of a density: how narrow is too narrow depends on the unit
             continue
-        found = f"the entropy of {name} fell to {entropy:.3g} from {highest:.3g} early in the run"
+        found = f"the entropy of {name} fell to {number_text(entropy)} from {number_text(highest)} early in the run"
         if cost < MIN_ENTROPY_COST:
             yield Remedy(
                 "entropy costs something",
@@ -222,20 +215,19 @@ def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """Gates that know too little of their opponents: more of these in one lease, then evidence that lasts longer."""
     assert state.config is not None
-    for number, group, players in _groups(state):
-        player, gate = players[0], group.gate
-        if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
+    first = _first_of_groups(state)
+    for starved in diagnosis.starved_gates(state):
+        number = starved.player.group
+        if starved.player is not first[number]:
             continue
-        view = view_of(state, player.name)
-        opponents = gate_opponents(view) if state.is_competitive else np.zeros(0, np.int64)
-        hungry = int(np.count_nonzero(view.posterior.games[opponents] < beaten_at(gate).min_games))
-        if hungry <= len(opponents) // 10:
-            continue
-        found = f"{player.name} has met {hungry} of its {len(opponents)} opponents too rarely for its gate to judge"
-        if group.opponents_per_lease < MAX_OPPONENTS:
-            more = min(2 * group.opponents_per_lease, MAX_OPPONENTS)
+        found = (
+            f"{starved.player.name} has met {len(starved.hungry)} of its {starved.opponents} opponents too rarely for "
+            "its gate to judge"
+        )
+        per_lease = state.config.players[number].opponents_per_lease
+        if per_lease < MAX_OPPONENTS:
             key = f"league.players.{number}.opponents_per_lease"
-            yield Remedy(f"group {number} meets more opponents", 2, ((key, more),), found)
+            yield Remedy(f"group {number} meets more opponents", 2, ((key, min(2 * per_lease, MAX_OPPONENTS)),), found)
         half_life = 2.0 * state.payoff.half_life_steps
         yield Remedy("evidence lasts longer", 2, (("league.payoff.half_life_steps", half_life),), found)
 
@@ -300,6 +292,11 @@ def _groups(state: LeagueState) -> Iterator[tuple[int, PlayerConfig, list[Player
         players = [player for player in state.players.values() if player.group == number and player.is_active]
         if players:
             yield number, group, players
+
+
+def _first_of_groups(state: LeagueState) -> dict[int, PlayerState]:
+    """Group -> the first of its players that learn, after which settings of the whole group are changed."""
+    return {number: players[0] for number, _, players in _groups(state)}
 
 
 Finder = Callable[[LeagueState, Facts], Iterator[Remedy]]

@@ -8,6 +8,7 @@ from league.core import plugin_calls
 from league.core.gates.e_values import evidence_against, forget_evidence
 from league.core.gates.gates import GATE, TIMEOUT, Trial
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
+from league.core.matchmaking.generator import begin_generation, generator_of, restart_generation
 from league.core.matchmaking.quality import add_quality
 from league.core.matchmaking.roles import MAIN_ROLE, MatchmakingView
 from league.core.metagame.meta_game import mixture_weights
@@ -45,7 +46,7 @@ BEFORE_RESET = "reset"
 def view_of(state: LeagueState, player: str) -> MatchmakingView:
     """The league as `player` sees it now."""
     home = state.players[player].policy
-    quality = state.qualities.get(player)
+    quality, generator = state.qualities.get(player), generator_of(state, player)
     return MatchmakingView(
         home=home,
         population=state.population,
@@ -54,6 +55,7 @@ def view_of(state: LeagueState, player: str) -> MatchmakingView:
         quality=None if quality is None else quality.values,
         mixture=mixture_weights(state),
         fixed_opponents=fixed_opponent_probabilities(state, player),
+        generator=None if generator is None else state.population.index[generator],
     )
 
 
@@ -198,6 +200,7 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     state.rating_games.append(0)
     add_quality(state, snapshot.player, number)
     player.num_snapshots += 1
+    begin_generation(state, snapshot.player)
     player.parent = snapshot.snapshot_id
     player.gate_steps = snapshot.trained_steps
     if player.initial is None:
@@ -221,6 +224,7 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     player = state.players[event.player]
     player.generation += 1
     player.parent = event.source
+    restart_generation(state, event.player, event.source)
     player.gate_steps = player.fresh_steps = player.trained_steps
     player.first_lease_id = state.next_lease_id
     player.checkpoint = None

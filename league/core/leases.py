@@ -11,6 +11,7 @@ from league.core import plugin_calls
 from league.core.directives import gate_directive, view_of
 from league.core.gates.e_values import record_evidence
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
+from league.core.matchmaking.generator import evaluation, generated, is_made_for, judge_candidates
 from league.core.matchmaking.pfsp import sparse_probabilities
 from league.core.matchmaking.quality import note_chances, record_quality
 from league.core.metagame.meta_game import exported_snapshots, mixture_event
@@ -81,6 +82,9 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
         raise NothingToLease("every player waits for its learner to carry out a directive")
     player = state.player_at(index)
     config = state.config_of(player)
+    made = generated(state, player)
+    if made is not None:
+        return player, made
     if not state.is_competitive:
         return player, paired_assignments(player, [(player, 1.0)], teams=state.teams, records=True)
     probabilities = with_fixed_opponents(state, player, plugin_calls.opponents(view_of(state, player), rng))
@@ -125,6 +129,9 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator, *, settles:
     if not state.is_competitive or len(frozen) < 2:
         return ()
     assert state.config is not None
+    judged = () if settles else evaluation(state)
+    if judged:
+        return judged
     if settles:
         frozen = _perhaps_strongest(state, frozen)
     subject = int(frozen[state.rating_games.values[frozen].argmin()])
@@ -218,6 +225,8 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
                 state.rating_games.values[state.population.index[policy]] += outcome.games
         if outcome.games:
             _record_pairs(state, lease.lease_id, outcome)
+    if lease.home is None:
+        judge_candidates(state)
 
 
 def _record_home(state: LeagueState, lease: Lease, outcome: AssignmentOutcome) -> None:
@@ -229,11 +238,12 @@ def _record_home(state: LeagueState, lease: Lease, outcome: AssignmentOutcome) -
     home.truncated += outcome.truncated
     if not outcome.games or lease.lease_id < home.first_lease_id:
         return
-    seats = [seat for seat, policy in enumerate(outcome.policies) if policy == lease.home]
+    made = lease.home not in outcome.policies  # by a snapshot of it, in all seats
+    seats = [seat for seat, policy in enumerate(outcome.policies) if made or policy == lease.home]
     mean = sum(outcome.return_sums[seat] for seat in seats) / (len(seats) * outcome.games)
     home.mean_return += (mean - home.mean_return) * outcome.games / (home.return_games + outcome.games)
     home.return_games = min(home.return_games + outcome.games, RETURN_GAMES)
-    home.episodes.record(lease.home, outcome, teams=state.teams, scoring=state.scoring)
+    home.episodes.record(outcome.policies[0] if made else lease.home, outcome, teams=state.teams, scoring=state.scoring)
     record_quality(state, lease.home, outcome)
 
 
@@ -262,7 +272,7 @@ def _check_assignment(state: LeagueState, lease: Lease, policies: tuple[str, ...
     strangers = [policy for policy in policies if policy not in state.population.index]
     if strangers:
         raise Refused(f"lease {lease.lease_id}: no policy {strangers} in the league")
-    if lease.home is not None and lease.home not in policies:
+    if lease.home is not None and lease.home not in policies and not is_made_for(state, lease.home, policies):
         raise Refused(f"lease {lease.lease_id} is {lease.home}'s, which has no seat in {policies}")
     if lease.home is None and any(policy in state.players for policy in policies):
         raise Refused(f"lease {lease.lease_id} is a rating match, but {policies} still learn")

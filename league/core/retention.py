@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from league.core.marks import kept_for_users
+from league.core.matchmaking.generator import candidate_of
 from league.core.metagame.ratings import league_ratings, strongest
 from league.core.state.commands import Refused, RetireSnapshots
 from league.core.state.events import Event, SnapshotRetired
@@ -111,6 +112,9 @@ def _reasons(state: LeagueState) -> Iterator[tuple[str | None, str]]:
     for lease in state.leases.values():
         yield from ((name, "an open lease names it") for row in lease.assignments for name in row.policies)
     yield from ((name, "in the mixture") for name in state.mixture.weights)
+    for owner, held in state.generations.items():
+        yield held.accepted, f"it makes the games of {owner}"
+        yield candidate_of(state, owner), f"{owner} may have its games made by it next"
     population = state.population
     for player in state.players.values():
         yield player.parent, f"{player.name} descends from it"

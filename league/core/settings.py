@@ -112,6 +112,9 @@ def add_player(state: LeagueState, command: AddPlayer, rng: np.random.Generator)
         raise Refused(f"group {command.group} has {there} players; its count must become {there + 1}")
     if command.parent and not state.is_present(command.parent):
         raise Refused(f"there is no snapshot {command.parent!r} whose weights can be had")
+    parent = state.snapshots[command.parent].player if command.parent else ""
+    if parent in state.players and state.config_of(parent).network != group.network:
+        raise Refused(f"{command.parent} has another network than the players of {group.prefix}")
     name = group.player_id(there)
     values = first_values(config.pbt, group, rng, is_first=True)
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, name, INITIAL)

@@ -8,12 +8,14 @@ from typing import Protocol, cast
 
 import torch
 
-from league.agents.acting.central.central_policy import CentralPolicy
+from league.agents.acting.kinds.registry import ActingKind
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.policy import AdoptingPolicy
 from league.agents.device_games.making import make_device_game
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.unroll import UnrollSpec
+from league.agents.nets.config import NetworkConfig
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.field_table import Record
 from league.agents.weights import Weights
 from league.core.state.commands import FinishLease
 from league.core.state.records import Lease, is_bot
@@ -33,23 +35,31 @@ class DeviceLearnerClient(LearnerClient, Protocol):
 class DeviceActorHost(ActorHost):
     """Plays leases on a device; one that names a policy of another kind is played by an actor host beside it.
 
-    Those are scripted bots and policies from outside. Each of the two hosts keeps the games that it began.
+    Those are scripted bots, policies from outside and players with settings of their own. Each of the two hosts keeps
+    the games that it began.
 
     Args:
       setup, name, dtype: as of `ActorHost`. device: the learner's.
     """
 
     def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype, device: torch.device) -> None:
+        self._beside = ActorHost(setup, name=name, dtype=dtype)  # first: the base gives it its networks
         super().__init__(setup, name=name, dtype=dtype)
         self._device = device
-        self._beside = ActorHost(setup, name=name, dtype=dtype)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """As `ActorHost.play`. Args: learners: a `DeviceLearnerClient`."""
         names = {policy for assignment in lease.assignments for policy in assignment.policies}
-        if any(is_bot(name) or name in self._imported_networks for name in names):
+        if any(
+            is_bot(name) or name in self._imported_networks or self._setup.of(name) is not self._setup for name in names
+        ):
             return self._beside.play(lease, frozen=frozen, learners=learners)
         return super().play(lease, frozen=frozen, learners=learners)
+
+    def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
+        """As `ActorHost.add_networks`, for the host beside it too."""
+        super().add_networks(networks)
+        self._beside.add_networks(networks)
 
     def take_failures(self) -> tuple[GameFailure, ...]:
         """As `ActorHost.take_failures`, of the host beside it."""
@@ -70,7 +80,7 @@ class DeviceActorHost(ActorHost):
             seed = zlib.crc32(f"{setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
             self._arenas[key] = DeviceArena(
                 make_device_game(setup.env, num_envs=setup.num_envs, device=self._device, seed=seed),
-                UnrollSpec.of(self._spec, self._network, unroll_length=setup.learner.unroll_length),
+                setup.unrolls_of(self._spec, self._network),
                 device=self._device,
                 seed=seed + 1,
             )
@@ -79,11 +89,11 @@ class DeviceActorHost(ActorHost):
     def _begin_again(self, key: str) -> None:
         self._arenas.pop(key, None)
 
-    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+    def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
         policy = NetworkPolicy(self._network, dtype=self._dtype)
         policy.network.to(self._device)
         return policy
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
-        assert isinstance(unrolls, DeviceUnrolls)
-        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, unrolls))
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
+        assert isinstance(recorded, DeviceUnrolls)
+        self._adopt(player, cast(DeviceLearnerClient, learners).push_rows(player, recorded))

@@ -13,15 +13,20 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.learner import UpdateReport
 from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import Network
+from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import Weights
 from league.config.deadlines import Deadlines
+from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, Hyperparameter, Lease, Progress
+from league.envs.component_choice import Component
 from league.envs.failures import GameFailure
-from league.envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig, EnvSpec
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -37,12 +42,15 @@ class HostSetup:
       env, network, learner: settings.
       num_envs: games that an actor host steps at once. num_splits: parts of them that take turns.
       chunk_rows: unrolls sent to the learner in one piece.
+      players: prefix of a group's ids -> setup of its players, where these have settings of their own.
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
-      logs: folder for the hosts' logs; empty for none.
-      games: where they are played, as in `actors.games`.
+      logs: folder for the hosts' logs; empty for none. rows: for the rows of replays in files; empty for none.
+      games, wait_for_update: as in `actors`.
+      acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
+      actor_hosts: of the run at its start, at least 1.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -57,9 +65,31 @@ class HostSetup:
     imported_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     logs: str = ""
+    rows: str = ""
     inference: str = ""
     num_splits: int = 1
     games: str = "host"
+    wait_for_update: bool = False
+    acting: Component = DEFAULT_ACTING
+    acting_frozen: Component = DEFAULT_ACTING
+    recorded: tuple[str, ...] = ()
+    actor_hosts: int = 1
+    players: Mapping[str, HostSetup] = field(default_factory=dict)
+
+    def of(self, player: str) -> HostSetup:
+        """The setup of a player or of its snapshots: this one, unless it has settings of its own."""
+        return self.players.get(prefix_of(player), self)
+
+    def unrolls_of(self, spec: EnvSpec, network: Network) -> UnrollSpec:
+        """The spec of what players record. spec: of the game. network: of the players."""
+        learner = self.learner
+        return UnrollSpec.of(
+            spec,
+            network,
+            unroll_length=learner.unroll_length,
+            per_episode=learner.per_episode,
+            recorded=self.recorded,
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +112,7 @@ class InstallPlayer:
     hyperparameters: (name, factor) of its tuned values, see `league.hosts.learners.hyperparameters`.
     trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
     learner: settings of learners as they are now; None for those of the setup.
+    generation: of the player's weights, see `Lease`; rows of another one in a replay are those of its past self.
     """
 
     player: str
@@ -90,6 +121,7 @@ class InstallPlayer:
     hyperparameters: tuple[Hyperparameter, ...] = ()
     trained_steps: int = 0
     learner: LearnerConfig | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True)

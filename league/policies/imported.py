@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
+from league.config.player_settings import own_settings
 from league.config.run_config import RunConfig
 from league.core.state.commands import ImportPolicy
 from league.core.state.population_config import FixedOpponentConfig
@@ -92,7 +93,8 @@ def fits_running_hosts(config: RunConfig, joining: Sequence[ImportedPolicy]) -> 
     Their games hold room for the core states of the networks that they were built with.
     """
     spec = spec_of(config.env)
-    room = build_network(spec, config.network, seed=0).core_size
+    networks = (config.network, *(own.network for own in own_settings(config).values()))
+    room = max(build_network(spec, network, seed=0).core_size for network in networks)
     for policy in joining:
         needed = build_network(spec, network_of(policy.copy.manifest), seed=0).core_size
         if needed > room:

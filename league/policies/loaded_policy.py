@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
-from league.agents.nets.kernels.distributions import probabilities
+from league.agents.acting.network_policy import NetworkPolicy, Sampling
+from league.agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, Policy
+from league.agents.acting.search.config import SearchConfig, game_problems
+from league.agents.acting.search.search_policy import SearchPolicy
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
-from league.envs.protocol import EnvSpec
+from league.envs.protocol import EnvError, EnvSpec
 from league.policies.observation import (
     Observation,
     ObservationMismatch,
@@ -125,8 +127,8 @@ class LoadedPolicy:
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         number = seat_number(obs, self.spec, seat)
         dist_params, _ = self._step(obs, mask, number, self._core_of(None if seat is None else number))
-        chances: NDArray[np.float32] = probabilities(dist_params)[0].numpy()
-        return chances
+        probs: NDArray[np.float32] = self._probabilities(dist_params)[0]
+        return probs
 
     def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Probability of every action for many observations in one pass, each taken as the first of its game.
@@ -154,14 +156,31 @@ class LoadedPolicy:
             core=torch.from_numpy(core),
             action_mask=torch.from_numpy(legal) if self.spec.has_mask else None,
         )
-        chances: NDArray[np.float32] = probabilities(output.logits).numpy()
-        return chances, output.core.numpy()
+        return self._probabilities(output.logits), output.core.numpy()
 
-    def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:
-        """A batched copy for matches. greedy: None takes over this policy's own."""
-        policy = NetworkPolicy(self._network, greedy=self.greedy if greedy is None else greedy)
+    def as_seat_policy(self, *, greedy: bool | None = None, search: int = 0) -> NetworkPolicy | SearchPolicy:
+        """A batched copy for matches.
+
+        Args:
+          greedy: None takes over this policy's own.
+          search: simulations before each move, which is then the most visited one; 0 for none.
+        Raises:
+          EnvError: the game or the network cannot be searched; one sentence.
+        """
+        policy = NetworkPolicy(self._network, choice=Sampling(self.greedy if greedy is None else greedy))
         policy.adopt(self._weights)
-        return policy
+        if not search:
+            return policy
+        for problem in game_problems(self.spec, can_copy=True):
+            raise EnvError(f"--search {search}: {problem}")
+        return SearchPolicy(policy, SearchConfig(simulations=search), explores=False)
+
+    def _probabilities(self, dist_params: torch.Tensor) -> NDArray[np.float32]:
+        """Of every numbered action, float32 [..., A]."""
+        probs = self._network.head.probabilities(dist_params)
+        assert probs is not None, "a head for numbered actions tells their probabilities"
+        chances: NDArray[np.float32] = probs.numpy()
+        return chances
 
     def _core_of(self, named: int | None) -> torch.Tensor:
         """Core state [1, C] before the next decision of a seat."""
@@ -228,9 +247,11 @@ class LoadedMixture:
         """Those of the drawn member; see `LoadedPolicy.probs`."""
         return self._drawn.probs(obs, mask, seat=seat)
 
-    def as_seat_policy(self, *, greedy: bool | None = None) -> MixtureSeatPolicy:
-        """A batched copy for matches, which draws a member for each game and seat."""
-        return MixtureSeatPolicy([(weight, policy.as_seat_policy(greedy=greedy)) for weight, policy in self.members])
+    def as_seat_policy(self, *, greedy: bool | None = None, search: int = 0) -> MixtureSeatPolicy:
+        """A batched copy for matches, which draws a member for each game and seat; arguments as of a single policy."""
+        return MixtureSeatPolicy(
+            [(weight, policy.as_seat_policy(greedy=greedy, search=search)) for weight, policy in self.members]
+        )
 
     def _draw(self) -> LoadedPolicy:
         index = int(self._rng.choice(len(self.members), p=[weight for weight, _ in self.members]))

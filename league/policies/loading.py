@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from league.agents.nets.registry import UnknownPartError
 from league.agents.restart_state import RestartStateError, ema_in, weights_in
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.game_kind import kind_of_game
+from league.config.player_settings import own_settings, prefix_of
 from league.config.run_config import EvaluationConfig
 from league.core.state.records import GameKind, SnapshotInfo
 from league.core.state.state import LeagueState
@@ -54,7 +55,7 @@ class OpenRun:
       path: of the folder.
       env: its game. spec: the game's facts.
       kind: of the game.
-      network: of its policies.
+      network: of its policies; own_networks: prefix of a group's ids -> that of its players, where it is their own.
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
       exact: exact values of its exports as they are now; None where none were computed.
@@ -71,6 +72,11 @@ class OpenRun:
     checkpoints: CheckpointStore
     exact: ExactExports | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    own_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
+
+    def network_of(self, player: str) -> NetworkConfig:
+        """The network of a player that learns."""
+        return self.own_networks.get(prefix_of(player), self.network)
 
     def choose(self, player: str) -> Selection:
         """The policy that a name stands for. Raises UnknownPolicy."""
@@ -118,6 +124,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         checkpoints=CheckpointStore(run.checkpoints_path),
         exact=read_exact(run, state),
         evaluation=config.evaluation,
+        own_networks={prefix: own.network for prefix, own in own_settings(config).items()},
     )
 
 
@@ -186,7 +193,7 @@ def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
 def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
     player, pointer = selection.player, selection.checkpoint
     assert pointer is not None
-    weights = _checkpoint_weights(run, selection, layout_of(build_network(run.spec, run.network, seed=0)))
+    weights = _checkpoint_weights(run, selection, layout_of(build_network(run.spec, run.network_of(player), seed=0)))
     payload = encode_arrays(weights.named())
     known = run.state.players[player]
     manifest = SnapshotManifest(
@@ -199,7 +206,7 @@ def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
         env_id=run.env.id,
         env_spec_hash=spec_hash(run.spec),
         env=dict(run.env.kwargs),
-        network=network_plain(run.network),
+        network=network_plain(run.network_of(player)),
         seat_plan=SeatPlan.of(run.env).plain(),
         kind=run.kind,
     )
@@ -208,7 +215,7 @@ def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
 
 def _load_checkpoint(run: OpenRun, selection: Selection, *, greedy: bool, seed: int) -> LoadedPolicy:
     """A learning player as it was last saved."""
-    network = build_network(run.spec, run.network, seed=0)
+    network = build_network(run.spec, run.network_of(selection.player), seed=0)
     weights = _checkpoint_weights(run, selection, layout_of(network))
     name = f"{selection.player} ({EMA})" if selection.is_ema else selection.player
     return LoadedPolicy(name, network, weights, run.spec, greedy=greedy, seed=seed)

@@ -17,6 +17,7 @@ from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.game_kind import kind_of_run
+from league.config.player_settings import own_settings, prefix_of, settings_of
 from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
@@ -63,7 +64,8 @@ class PolicyStore:
         self._spec = spec_of(config.env)
         self._spec_hash = spec_hash(self._spec)
         self._kind = kind_of_run(config, self._spec)
-        self._layout = layout_of(build_network(self._spec, config.network, seed=0))
+        self._layouts: dict[bytes, Layout] = {}
+        self._own_networks = {prefix: own.network for prefix, own in own_settings(config).items()}
         self._held: OrderedDict[str, Weights] = OrderedDict()
         self._networks: dict[str, NetworkConfig] = {}
 
@@ -80,7 +82,7 @@ class PolicyStore:
         if info.digest not in self._held:
             payload, manifest = self._snapshots.get(info.digest)
             try:
-                layout = self._layout if info.player else self._layout_of_imported(manifest)
+                layout = self._layout_of(self._network_of_player(info.player) if info.player else network_of(manifest))
                 weights = from_named(decode_arrays(payload), layout, version=info.version)
             except (ArraysError, WeightsError) as error:
                 raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
@@ -106,13 +108,19 @@ class PolicyStore:
             self._networks[info.digest] = network_of(self._snapshots.get(info.digest)[1])
         return self._networks[info.digest]
 
-    def _layout_of_imported(self, manifest: SnapshotManifest) -> Layout:
-        """The layout of an imported policy's own network, which may differ from the run's."""
-        return layout_of(build_network(self._spec, network_of(manifest), seed=0))
+    def _network_of_player(self, player: str) -> NetworkConfig:
+        return self._own_networks.get(prefix_of(player), self._config.network)
+
+    def _layout_of(self, network: NetworkConfig) -> Layout:
+        key = msgspec.json.encode(network)
+        if key not in self._layouts:
+            self._layouts[key] = layout_of(build_network(self._spec, network, seed=0))
+        return self._layouts[key]
 
     def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
         """Store weights durably; returns their digest."""
         payload = encode_arrays(weights.named())
+        own = settings_of(self._config, player.name)
         manifest = SnapshotManifest(
             digest=hashlib.sha256(payload).hexdigest(),
             player=player.name,
@@ -123,8 +131,8 @@ class PolicyStore:
             env_id=self._config.env.id,
             env_spec_hash=self._spec_hash,
             env=dict(self._config.env.kwargs),
-            network=network_plain(self._config.network),
-            hyperparameters=dataclasses.asdict(tuned(self._config.learner, player.hyperparameters)),
+            network=network_plain(own.network),
+            hyperparameters=dataclasses.asdict(tuned(own.learner, player.hyperparameters)),
             tuned={item.name: item.value for item in player.hyperparameters},
             seat_plan=SeatPlan.of(self._config.env).plain(),
             kind=self._kind,
@@ -147,8 +155,9 @@ class PolicyStore:
 
     @property
     def snapshot_bytes(self) -> int:
-        """Size of the weights of one policy of the run."""
-        return snapshot_bytes(self._layout)
+        """Size of the weights of one policy of the run, the largest where they differ."""
+        networks = (self._config.network, *self._own_networks.values())
+        return max(snapshot_bytes(self._layout_of(network)) for network in networks)
 
     @property
     def max_snapshots(self) -> int:

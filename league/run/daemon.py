@@ -6,38 +6,25 @@ before it is in the journal, so that after any crash a restart continues from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from league.config.deadlines import START_S
 from league.config.run_config import RunConfig
-from league.core.state.commands import (
-    Command,
-    NothingToLease,
-    Refused,
-    RequestLease,
-    StartRun,
-    StopRun,
-)
-from league.core.state.events import DirectiveIssued, Event
+from league.core.state.commands import RequestLease, StartRun, StopRun
 from league.envs.protocol import EnvError
-from league.errors import LeagueError
-from league.hosts.protocol import (
-    DeterministicRuntime,
-    Runtime,
-)
+from league.hosts.protocol import DeterministicRuntime, Runtime
 from league.judge.probes.prober import Prober
 from league.policies.policy_store import PolicyStore
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Spent
 from league.run.budget_account import BudgetAccount
 from league.run.checkpointing import RESCUE_S, RestartStates, unsaved_progress
+from league.run.commander import Commander
 from league.run.daemon_status import DaemonStatus
-from league.run.effects import Effects, HostTable, open_again
-from league.run.frozen_weights import FrozenWeights
+from league.run.effects import Effects
+from league.run.fleet import Fleet
 from league.run.host_reports import HostReports
 from league.run.operations.adapter import Adapter
-from league.run.operations.host_numbers import HostNumbers
-from league.run.operations.learner_drain import LearnerDrain
 from league.run.operations.operator import Operator
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
@@ -61,7 +48,8 @@ class Daemon:
     Args:
       config: of the run.
       league: its history, open for writing.
-      runtime: where hosts run; started and closed by the caller.
+      runtime: where hosts run; started and closed by the caller. fleet: these hosts.
+      commander: has the league decide.
       policies: weights of snapshots and restart states of learners on disk.
       account: what is spent and what is left; its meter is started here once every learner is in place.
       observe: called once a turn; must return quickly.
@@ -77,6 +65,8 @@ class Daemon:
         *,
         league: JournaledLeague,
         runtime: Runtime,
+        fleet: Fleet,
+        commander: Commander,
         policies: PolicyStore,
         account: BudgetAccount,
         observe: Callable[[DaemonStatus], None],
@@ -86,53 +76,34 @@ class Daemon:
         say: Callable[[str], object] = lambda sentence: None,
     ) -> None:
         self._config, self._say = config, say
-        self._operator, self._prober = operator, prober
-        self._league = league
-        self._runtime = runtime
-        self._policies = policies
-        self._frozen = FrozenWeights(policies, league=league, execute=self._do)
-        self._account = account
-        self._now = account.meter.now
-        self._observe = observe
-        self._restore_hosts = restore_hosts
-        self._deterministic = isinstance(runtime, DeterministicRuntime)
-        self._hosts = HostTable(leased={lease.host: number for number, lease in league.state.leases.items()})
-        self._effects = Effects(
-            league, runtime, policies, self._frozen, self._hosts, learner=config.learner, execute=self._do, say=say
-        )
-        self._snapshots = SnapshotRequests(config.runtime, execute=self._do)
-        self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
-        self._unacted: list[Event] = []
-        self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=say)
-        self._adapter = None
-        self._learner_drain = LearnerDrain(
-            runtime, self._restart_states, number=config.runtime.learner_hosts, install=self._effects.install, say=say
-        )
+        self._league, self._runtime, self._account = league, runtime, account
+        self._commander, self._fleet = commander, fleet
+        self._observe, self._restore_hosts = observe, restore_hosts
+        self._prober, self._operator, self._adapter = prober, operator, None
         if operator is not None:
-            operator.hosts, operator.learner_hosts = lambda: self._numbers.names, lambda: self._learner_drain.names
             leases = league.state.totals.leases_finished
-            self._adapter = Adapter(operator, execute=self._execute, say=say, leases=leases)
-        account.read(env_steps=league.state.totals.env_steps)
+            self._adapter = Adapter(operator, demand=commander.demand, say=say, leases=leases)
+        self._snapshots = SnapshotRequests(config.runtime, ask=commander.ask)
+        self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
+        self._effects = Effects(league, runtime, policies, fleet, config=config, ask=commander.ask, say=say)
         self._reports = HostReports(
             league,
             policies,
-            hosts=self._hosts,
+            fleet=fleet,
             effects=self._effects,
             restart_states=self._restart_states,
-            numbers=self._numbers,
-            execute=self._do,
-            reopen=self._open_again,
+            commander=commander,
             say=say,
         )
-        self._refused, self._playing = 0, False
-        self._ignored: tuple[type[Exception], ...] = (Refused,)
+        account.read(env_steps=league.state.totals.env_steps)
+        self._playing = False
         self.stop_requested = False
 
     def run(self) -> str:
         """Train until something ends it, then drain and save; returns why it ended."""
-        self._do(StartRun())
-        self._frozen.take_back_mended()
-        self._unacted.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
+        self._commander.ask(StartRun())
+        self._effects.frozen.take_back_mended()
+        self._commander.issue_again(self._league.state.directives.values())
         reason = self._account.ended  # before this start: then nothing is trained
         while reason is None:
             settled = self._cycle("training", grant=RequestLease)
@@ -144,7 +115,7 @@ class Daemon:
         self._drain()
         self._abandon()
         self._checkpoint_all()
-        self._do(StopRun(reason))
+        self._commander.ask(StopRun(reason))
         self._league.commit()
         if self._operator is not None:
             self._operator.close()
@@ -152,11 +123,10 @@ class Daemon:
 
     def rescue(self) -> None:
         """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
-        self._unacted.clear()
+        self._commander.give_up()
         self._abandon()
-        self._ignored = (Refused, LeagueError)  # a report consults the gate: its plug-in may be what ended the run
         deadline = self._now() + RESCUE_S
-        self._restart_states.ask_all(self._hosts.installed)
+        self._restart_states.ask_all(self._fleet.installed)
         while self._restart_states.waiting and self._now() < deadline:
             try:
                 self._cycle("draining", grant=None)
@@ -179,28 +149,27 @@ class Daemon:
 
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> bool:
         """One turn of the loop. Returns False where nothing was decided: a deterministic runtime is still at work."""
-        for host in self._numbers.settle(self._league.state, number=self._config.runtime.actor_hosts):
-            self._hosts.forget(host)
+        self._fleet.settle(self._league.state, number=self._config.runtime.actor_hosts)
         for report in self._runtime.poll(POLL_S, budget_fraction=self._account.fraction):
             self._reports.take(report)
         self._account.read(env_steps=self._league.state.totals.env_steps)
         if self._operator is not None:
-            self._operator.carry_out(self._execute)
+            self._operator.carry_out(self._commander.demand)
         if self._prober is not None:
-            self._prober.look(self._league.state, self._account.spent.core_seconds, execute=self._do, phase=phase)
+            core_seconds = self._account.spent.core_seconds
+            self._prober.look(self._league.state, core_seconds, ask=self._commander.ask, phase=phase)
         settled = not self._works
         if settled:
             self._decide(phase, grant=grant)
-        self._league.commit()
+        durable = self._commander.take_durable()
         self._take_up_changes()
-        unacted, self._unacted = self._unacted, []
-        for event in unacted:
+        for event in durable:
             self._effects.carry_out(event)
         if self._operator is not None:
             self._operator.confirm()
         if settled:
             now = None if self._repeats else self._now()
-            self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=now)
+            self._restart_states.ask_due(self._fleet.progress.values(), self._fleet.installed, now=now)
         self._observe(self.status(phase))
         return settled
 
@@ -213,7 +182,9 @@ class Daemon:
             self._adapt()
         if grant is None:
             return
-        self._learner_drain.settle(self._league.state, installed=self._hosts.installed)
+        moved = self._fleet.drain.settle(self._league.state, self._restart_states, installed=self._fleet.installed)
+        for player in moved:
+            self._effects.install(player)
         if phase == "training":
             self._request_by_budget()
             if not self._deterministic:
@@ -225,19 +196,13 @@ class Daemon:
         if self._account.fraction < 1.0:
             self._snapshots.request_by_budget(self._league.state, budget_fraction=self._account.fraction)
 
-    def _execute(self, commands: Sequence[Command]) -> None:
-        """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
-        events = self._league.execute_all(commands)
-        self._hosts.note_leases(events)
-        self._unacted.extend(events)
-
     def _adapt(self) -> None:
         """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
         if self._adapter is None:
             return
         timed = self._account.follows_clock
         fraction = self._account.fraction if timed or self._config.budget.env_steps is not None else None
-        progress = {} if self._repeats else self._hosts.progress
+        progress = {} if self._repeats else self._fleet.progress
         self._adapter.look(self._league.state, progress, budget_fraction=fraction)
 
     def _take_up_changes(self) -> None:
@@ -247,40 +212,33 @@ class Daemon:
             return
         self._config = config = self._operator.config
         self._account.budget = config.budget
-        self._effects.learner = config.learner
-        self._policies.use(config)
+        self._effects.use(config)
         self._snapshots.settings = self._restart_states.settings = config.runtime
 
     def status(self, phase: str) -> DaemonStatus:
         """The status that observers are shown."""
-        losses = self._reports.losses
+        losses = self._fleet.losses
         return DaemonStatus(
             spent=self._account.spent,
             budget_fraction=self._account.fraction,
             phase=phase,
-            progress=self._hosts.progress,
-            refused=self._refused,
+            progress=self._fleet.progress,
+            refused=self._commander.refused,
             hosts_lost=losses.count,
             parked=tuple(losses.parked),
             quarantined_games=sum(losses.quarantined.values()),
-            stuck=self._reports.stuck,
+            stuck=losses.stuck,
             gone=dict(losses.gone),
         )
 
-    def _do(self, command: Command) -> bool:
-        """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
-        try:
-            self._execute((command,))
-        except NothingToLease:
-            return False
-        except self._ignored:
-            self._refused += 1
-            return False
-        return True
+    @property
+    def _deterministic(self) -> bool:
+        """True if the runtime repeats exactly."""
+        return isinstance(self._runtime, DeterministicRuntime)
 
-    def _open_again(self, player: str) -> None:
-        """Act again on what is open of a player whose learner has come into place."""
-        self._unacted += open_again(self._league.state, player, self._unacted)
+    def _now(self) -> float:
+        """Seconds that never go back."""
+        return self._account.meter.now()
 
     @property
     def _repeats(self) -> bool:
@@ -292,9 +250,6 @@ class Daemon:
         """True while a deterministic runtime has something in hand."""
         return isinstance(self._runtime, DeterministicRuntime) and self._runtime.has_work
 
-    def _learners_in_place(self) -> bool:
-        return len(self._hosts.installed) == len(self._league.state.players)
-
     def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
         """Give every idle actor host the lease that `ask` wants for it.
 
@@ -303,21 +258,21 @@ class Daemon:
         """
         state = self._league.state
         if (
-            not self._learners_in_place()
-            or self._learner_drain.leaving(state)
+            not self._fleet.holds_all(state)
+            or self._fleet.drain.leaving(state)
             or (self._deterministic and state.directives)
         ):
             return
         if not self._playing:
-            if not self._hosts.actors:  # the clock of the budget starts with the first host that can play
+            if not self._fleet.actors:  # the clock of the budget starts with the first host that can play
                 return
             self._restore_hosts()
             self._account.meter.start()
             self._playing = True
-        for host in [host for host in self._hosts.idle if host not in state.hosts]:  # else parked or drained
+        for host in self._fleet.ready(state):
             request = ask(host)
-            if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
-                del self._hosts.idle[host]
+            if request is not None and self._commander.ask(replace(request, num_envs=self._config.actors.num_envs)):
+                del self._fleet.idle[host]
 
     def _freeze_and_rate(self, *, since: Spent) -> None:
         """Freeze every player once more, then settle the ratings within their fraction of the resources used.
@@ -353,8 +308,8 @@ class Daemon:
             if self._deterministic and self._playing and not self._works:  # as if it had not been stopped
                 self._request_by_budget()
             plays = state.leases and (self._deterministic or self._now() < leases_until)
-            waiting = plays or state.directives or self._unacted
-            return not waiting and (self._learners_in_place() or not self._playing)
+            waiting = plays or state.directives or self._commander.waiting
+            return not waiting and (self._fleet.holds_all(state) or not self._playing)
 
         self._run_until(nothing_open)
         if left := self._open_work():
@@ -366,23 +321,23 @@ class Daemon:
         state = self._league.state
         leases = [f"lease {lease.lease_id} of {lease.host}" for lease in state.leases.values()]
         directives = [f"the {directive.kind} of {directive.player}" for directive in state.directives.values()]
-        absent = [f"the learner of {player}" for player in state.players if player not in self._hosts.installed]
+        absent = [f"the learner of {player}" for player in state.players if player not in self._fleet.installed]
         return leases + directives + (absent if self._playing else [])
 
     def _abandon(self) -> None:
         """Let a task go that hangs, so that the learners of the same process can still be saved."""
-        self._reports.stuck = ""
+        self._fleet.losses.stuck = ""
         if isinstance(self._runtime, DeterministicRuntime):
             self._runtime.abandon()
 
     def _checkpoint_all(self) -> None:
-        self._restart_states.ask_all(self._hosts.installed)
+        self._restart_states.ask_all(self._fleet.installed)
         self._run_until(lambda: not self._restart_states.waiting)
         self._say_what_is_unsaved()
 
     def _say_what_is_unsaved(self) -> None:
         state = self._league.state
-        absent = set(state.players) - self._hosts.installed if self._playing else set()
+        absent = set(state.players) - self._fleet.installed if self._playing else set()
         for sentence in unsaved_progress(state, absent.union(self._restart_states.waiting)):
             self._say(sentence)
 
@@ -393,7 +348,7 @@ class Daemon:
         """
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._deterministic else DRAIN_S
         deadline = self._now() + patience_s
-        while not is_done() and not (self._deterministic and self._reports.stuck):
+        while not is_done() and not (self._deterministic and self._fleet.losses.stuck):
             if self._now() >= deadline and not (self._repeats and self._works and not self.stop_requested):
                 break
             self._cycle("draining", grant=None)

@@ -23,13 +23,13 @@ class FrozenWeights:
     Args:
       policies: the stores.
       league: history of the run.
-      execute: has the league decide on a command.
+      ask: has the league decide on a command.
     """
 
-    def __init__(self, policies: PolicyStore, *, league: JournaledLeague, execute: Callable[[Command], bool]) -> None:
+    def __init__(self, policies: PolicyStore, *, league: JournaledLeague, ask: Callable[[Command], bool]) -> None:
         self._policies = policies
         self._league = league
-        self._execute = execute
+        self._ask = ask
         self._retired: list[str] = []
 
     def of(self, snapshot: str) -> Weights | None:
@@ -39,7 +39,7 @@ class FrozenWeights:
         try:
             return self._policies.snapshot(self._league.state.snapshots[snapshot])
         except (MissingSnapshot, CorruptSnapshot) as error:
-            self._execute(QuarantineSnapshot(snapshot, str(error)))
+            self._ask(QuarantineSnapshot(snapshot, str(error)))
             self._policies.warn(
                 f"Snapshot {snapshot} is set aside, the league continues without it: {error} "
                 "Put the file back as it was, and the next `league resume` takes the snapshot back."
@@ -122,7 +122,7 @@ class FrozenWeights:
             for name in gone:
                 self._drop(name)
             if len(state.population.snapshots()) > self._policies.max_snapshots:
-                self._execute(RetireSnapshots(self._policies.max_snapshots))
+                self._ask(RetireSnapshots(self._policies.max_snapshots))
 
     def _drop(self, snapshot: str) -> None:
         state = self._league.state
@@ -146,7 +146,7 @@ class FrozenWeights:
                 self._policies.snapshot(state.snapshots[name])
             except (MissingSnapshot, CorruptSnapshot):
                 continue
-            self._execute(RestoreSnapshot(name))
+            self._ask(RestoreSnapshot(name))
             self._policies.warn(f"Snapshot {name} is whole again: the league meets it as before.")
 
     def _steps_at(self, player: str, snapshot: str) -> int:

@@ -5,6 +5,7 @@ A run is a folder. Starting it makes the folder, resuming it opens it; from ther
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -29,8 +30,8 @@ from league.run.budget import BUDGET, Limits, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
-from league.run.preset_remarks import preset_remarks
-from league.run.session import Ended, run_session
+from league.run.preset_remarks import player_remarks, preset_remarks
+from league.run.session import Ended, PreparedRun, run_session
 from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
@@ -54,7 +55,8 @@ def train(
     limit = BudgetConfig(limits.seconds, limits.core_seconds, limits.env_steps)
     found = resolve(str(source), overrides=overrides, limit=limit, ends_by_steps=limits.env_steps is not None)
     run_dir = run_dir or new_run_path(found.config.name, now=datetime.now(), root=runs)
-    return start(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits, trust=trust)
+    run = _new_run(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits, trust=trust)
+    return run_session(run, limits=limits)
 
 
 def start(
@@ -73,6 +75,20 @@ def start(
       source: the file that the configuration is from; beside it imported policies are looked for.
     Raises: as `train`.
     """
+    run = _new_run(config, reasons, source=source, run_dir=run_dir, limits=limits, trust=trust)
+    return run_session(run, limits=limits)
+
+
+def _new_run(
+    config: RunConfig,
+    reasons: Mapping[str, str],
+    *,
+    source: Path,
+    run_dir: Path | None,
+    limits: Limits,
+    trust: bool,
+) -> PreparedRun:
+    """Make the folder and the league of a run, once everything that the configuration names has been tried."""
     path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()  # before code of others is run
     beside = source.absolute().parent
     if trust:
@@ -81,7 +97,7 @@ def start(
     spec = spec_of(config.env)
     config, imported = find_imported(config, spec, folder=beside)
     config = find_teacher(config, spec, folder=beside)
-    require_working_names(config, spec, source=str(source))
+    require_working_names(config, spec, source=str(source), folder=path)
     require_working_sinks(config, source=str(source))
     config, reason = with_precision(config, spec, repeats=not follows_clock(config.budget, limits))
     if reason:
@@ -90,12 +106,15 @@ def start(
     text = dump_commented(config, reasons)
     require_lasting(path)
     folder = RunFolder.create(path, config_yaml=text)
-    with folder.lock:
+    with contextlib.ExitStack() as held:
+        held.enter_context(folder.lock)
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time, storage=folder.storage)
+        held.callback(league.close)
         league.execute(_create(config, spec))
         league.execute(noted_config(text))
-        notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
-        return _begin_session(config, spec, imported, folder=folder, league=league, limits=limits, notes=notes)
+        notes = [*preset_remarks(config.league), *player_remarks(config), *remarks(imported, config.env)]
+        _take_in(imported, folder, league)
+        return PreparedRun(config, spec, folder, league, notes, held.pop_all())
 
 
 def resume(
@@ -115,12 +134,20 @@ def resume(
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
+    run = _known_run(path, overrides=overrides, restore_config=restore_config, trust=trust)
+    return run_session(run, limits=limits)
+
+
+def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool, trust: bool) -> PreparedRun:
+    """Open a run as its journal knows it."""
     folder = RunFolder.open(path)
-    with folder.lock:
+    with contextlib.ExitStack() as held:
+        held.enter_context(folder.lock)
         begin_stage(f"reading {path}")
         league = JournaledLeague.open(
             folder.journal_path, at_least_seq=folder.durable_seq(), wall_time=time.time, storage=folder.storage
         )
+        held.callback(league.close)
         if trust:
             _trust_run(folder, league)
         config = settled_config(folder, league, overrides=overrides, restore=restore_config)
@@ -135,25 +162,15 @@ def resume(
                 f"{config.env.id} has changed since this run began: seats, teams, observations, actions or the mask "
                 f"differ from what its policies were trained on. Undo the change, or train a new run."
             )
-        absent = absent_imported(config, league.state, spec)
-        return _begin_session(config, spec, absent, folder=folder, league=league, limits=limits, notes=league.notes)
+        _take_in(absent_imported(config, league.state, spec), folder, league)
+        return PreparedRun(config, spec, folder, league, league.notes, held.pop_all())
 
 
-def _begin_session(
-    config: RunConfig,
-    spec: EnvSpec,
-    imported: Sequence[ImportedPolicy],
-    *,
-    folder: RunFolder,
-    league: JournaledLeague,
-    limits: Limits,
-    notes: Sequence[str],
-) -> Ended:
-    """Take policies from outside into the league, then train until something ends it."""
+def _take_in(imported: Sequence[ImportedPolicy], folder: RunFolder, league: JournaledLeague) -> None:
+    """Take policies from outside into the league; from then on the run is known to this user's commands."""
     admit(imported, league=league, store=LocalSnapshotStore(folder.snapshots_path, storage=folder.storage))
     league.commit()
     note_run(folder.path)
-    return run_session(config, spec, folder=folder, league=league, limits=limits, notes=notes)
 
 
 def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:

@@ -30,8 +30,10 @@ from league.policies.trust import mark
 from league.processes.stop_signals import stop_signals
 from league.run.budget import BUDGET, Limits, Meter, Spent, train_on_command
 from league.run.budget_account import BudgetAccount
+from league.run.commander import Commander
 from league.run.control.page_process import page_process
 from league.run.daemon import Daemon
+from league.run.fleet import Fleet
 from league.run.host_setup import host_setup, make_runtime
 from league.run.kept_games import restore_games, save_games
 from league.run.monitor.console import RunConsole
@@ -51,6 +53,24 @@ from league.store.snapshots import LocalSnapshotStore
 
 
 @dataclass(frozen=True)
+class PreparedRun:
+    """A run that is ready for a session.
+
+    Fields:
+      config, spec: settings and game. folder: of the run. league: its history, open for writing.
+      notes: sentences for the user, said first.
+      held: the lock of the folder and the open history; released at the end of the session.
+    """
+
+    config: RunConfig
+    spec: EnvSpec
+    folder: RunFolder
+    league: JournaledLeague
+    notes: Sequence[str]
+    held: contextlib.ExitStack
+
+
+@dataclass(frozen=True)
 class Ended:
     """The end of a session. reason: why; spent: by the run in all; seconds: of training in this session."""
 
@@ -60,96 +80,106 @@ class Ended:
     seconds: float
 
 
-def run_session(
-    config: RunConfig,
-    spec: EnvSpec,
-    *,
-    folder: RunFolder,
-    league: JournaledLeague,
-    limits: Limits,
-    notes: Sequence[str] = (),
-) -> Ended:
-    """Train until something ends it.
+@dataclass(frozen=True)
+class _Wired:
+    """The parts of a session that its course is told by. seconds: that the run had trained before."""
 
-    Args:
-      folder: of the run, locked. league: its history, open for writing; closed here.
-      notes: sentences for the user, said first.
-    """
-    with contextlib.ExitStack() as stack:
-        stack.callback(league.close)
-        stack.enter_context(logged_to(folder.logs_path, "daemon"))
-        snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
-        fixed_opponents = imported_networks(league.state, snapshots)
-        setup = _whole_setup(config, spec, folder, snapshots, fixed_opponents)
-        runtime = stack.enter_context(contextlib.closing(make_runtime(config, setup, league.state)))
-        console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
-        names = [*_names_of_run(config, fixed_opponents)]
-        for note in (*notes, *mark(folder, names), *note_code(folder, names)):
-            console.say(note)
-        sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, say=console.say)))
-        policies = _policy_store(config, folder, snapshots, console)
-        return _train(config, policies, folder, league, runtime, limits, console=console, sink=sink)
+    daemon: Daemon
+    runtime: Runtime
+    operator: Operator
+    heartbeat: Heartbeat
+    console: RunConsole
+    seconds: float
 
 
-def _train(
-    config: RunConfig,
+def run_session(run: PreparedRun, *, limits: Limits) -> Ended:
+    """Train until something ends it."""
+    config, folder, league = run.config, run.folder, run.league
+    with run.held, contextlib.ExitStack() as stack:
+        wired = _wire(run, limits, stack)
+        daemon, heartbeat, runtime = wired.daemon, wired.heartbeat, wired.runtime
+        with (
+            heartbeat.failure_noted(),
+            _drained_by_signals(daemon, wired.console),
+            _doors(folder, wired.operator, config, wired.console),
+        ):
+            begin_stage("starting the hosts" if config.runtime.kind == "inprocess" else "starting Ray and the hosts")
+            runtime.start()
+            with rescued(daemon, league):
+                reason = daemon.run()
+        _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
+        return Ended(folder, reason, daemon.spent, daemon.spent.seconds - wired.seconds)
+
+
+def _wire(run: PreparedRun, limits: Limits, stack: contextlib.ExitStack) -> _Wired:
+    """Make the hosts and the stores, then everything that the daemon works with. stack: closes it all."""
+    config, folder, league = run.config, run.folder, run.league
+    stack.enter_context(logged_to(folder.logs_path, "daemon"))
+    snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+    fixed_opponents = imported_networks(league.state, snapshots)
+    setup = _whole_setup(config, run.spec, folder, snapshots, fixed_opponents)
+    runtime = stack.enter_context(contextlib.closing(make_runtime(config, setup, league.state)))
+    console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
+    names = [*_names_of_run(config, fixed_opponents)]
+    for note in (*run.notes, *mark(folder, names), *note_code(folder, names)):
+        console.say(note)
+    sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, say=console.say)))
+    policies = _policy_store(config, folder, snapshots, console)
+    return _wire_daemon(run, policies, runtime, limits, stack, console=console, sink=sink)
+
+
+def _wire_daemon(
+    run: PreparedRun,
     policies: PolicyStore,
-    folder: RunFolder,
-    league: JournaledLeague,
     runtime: Runtime,
     limits: Limits,
+    stack: contextlib.ExitStack,
     *,
     console: RunConsole,
     sink: MetricSink,
-) -> Ended:
-    """Run the daemon, observed and open to requests, and store what the next start continues from."""
-    say, noted = console.say, league.noted_files
-    clock = read_clock(folder, noted, say=say)
+) -> _Wired:
+    """Make the daemon, observed and open to requests."""
+    config, folder, league, say = run.config, run.folder, run.league, console.say
+    clock = read_clock(folder, league.noted_files, say=say)
     begun = begun_at(clock, league.state, limits)
     account = BudgetAccount(config.budget, Meter(clock.spent, monotonic=time.monotonic), limits=limits, begun=begun)
     account.read(env_steps=league.state.totals.env_steps)
     if account.ended == BUDGET:
         command = train_on_command(shlex.quote(str(folder.path)), config.budget, account.spent)
         say(f"The budget of this run is spent: rating games are played, and nothing is trained. To train on: {command}")
-    with contextlib.ExitStack() as stack:
-        operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
-        floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)
-        watches = stack.enter_context(open_watches(config, folder, floor, say=say))
-        target = limits.env_steps_target(begun)
-        heartbeat = Heartbeat(folder, league=league, runtime=runtime, alerts=watches.alerts, env_steps_target=target)
-        heartbeat.write(None, phase="starting")
-        observer = Observer(
-            folder.path,
-            league=league,
-            runtime=runtime,
-            heartbeat=heartbeat,
-            watches=watches,
-            console=console,
-            sink=sink,
-            runtime_config=lambda: operator.config.runtime,
-        )
-        daemon = Daemon(
-            config,
-            league=league,
-            runtime=runtime,
-            policies=policies,
-            account=account,
-            observe=observer.observe,
-            operator=operator,
-            prober=stack.enter_context(open_prober(config.probes, folder.path, league.state, say=say)),
-            restore_hosts=lambda: restore_games(runtime, folder, policies, league.state, noted, say=say),
-            say=say,
-        )
-        with (
-            heartbeat.failure_noted(),
-            _drained_by_signals(daemon, console),
-            _doors(folder, operator, config, console),
-        ):
-            begin_stage("starting the hosts" if config.runtime.kind == "inprocess" else "starting Ray and the hosts")
-            runtime.start()
-            reason = run_and_keep(daemon, league)
-        _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
-        return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
+    commander = Commander(league)
+    fleet = Fleet(runtime, config.runtime, league.state, ask=commander.ask, say=say)
+    operator = stack.enter_context(contextlib.closing(Operator(folder, league, config, fleet)))
+    floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)
+    watches = stack.enter_context(open_watches(config, folder, floor, say=say))
+    target = limits.env_steps_target(begun)
+    heartbeat = Heartbeat(folder, league=league, runtime=runtime, alerts=watches.alerts, env_steps_target=target)
+    heartbeat.write(None, phase="starting")
+    observer = Observer(
+        folder.path,
+        league=league,
+        runtime=runtime,
+        heartbeat=heartbeat,
+        watches=watches,
+        console=console,
+        sink=sink,
+        runtime_config=lambda: operator.config.runtime,
+    )
+    daemon = Daemon(
+        config,
+        league=league,
+        runtime=runtime,
+        fleet=fleet,
+        commander=commander,
+        policies=policies,
+        account=account,
+        observe=observer.observe,
+        operator=operator,
+        prober=stack.enter_context(open_prober(config.probes, folder.path, league.state, say=say)),
+        restore_hosts=lambda: restore_games(runtime, folder, policies, league.state, league.noted_files, say=say),
+        say=say,
+    )
+    return _Wired(daemon, runtime, operator, heartbeat, console, clock.spent.seconds)
 
 
 def _whole_setup(
@@ -162,7 +192,13 @@ def _whole_setup(
     """The setup with what only the run folder has."""
     teacher = teacher_weights(config, spec, store=snapshots)
     setup = host_setup(config, spec, run=folder.path.name)
-    return replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
+    return replace(
+        setup,
+        imported_networks=fixed_opponents,
+        teacher=teacher,
+        logs=str(folder.logs_path),
+        rows=str(folder.rows_path),
+    )
 
 
 def _names_of_run(config: RunConfig, fixed_opponents: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
@@ -209,10 +245,11 @@ def _doors(folder: RunFolder, operator: Operator, config: RunConfig, console: Ru
         yield
 
 
-def run_and_keep(daemon: Daemon, league: JournaledLeague) -> str:
-    """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
+@contextlib.contextmanager
+def rescued(daemon: Daemon, league: JournaledLeague) -> Iterator[None]:
+    """Context of a running daemon: if it breaks, what it had learnt and noted down becomes durable all the same."""
     try:
-        return daemon.run()
+        yield
     except BaseException as error:
         if isinstance(error, Exception) and not isinstance(error, StorageError | JournalError):
             daemon.rescue()

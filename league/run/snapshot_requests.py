@@ -32,12 +32,12 @@ class SnapshotRequests:
 
     Args:
       settings: `snapshot_seconds` and `snapshots_per_budget`; the daemon keeps them up to date.
-      execute: lets the league decide on a command.
+      ask: has the league decide on a command.
     """
 
-    def __init__(self, settings: RuntimeConfig, *, execute: Callable[[Command], bool]) -> None:
+    def __init__(self, settings: RuntimeConfig, *, ask: Callable[[Command], bool]) -> None:
         self.settings = settings
-        self._execute = execute
+        self._ask = ask
         # Player -> its number of snapshots, and the time, or the part of the budget, in which it was first seen.
         self._newest_at: dict[str, tuple[int, float]] = {}
         self._newest_in: dict[str, tuple[int, int]] = {}
@@ -53,7 +53,7 @@ class SnapshotRequests:
             if num_snapshots != player.num_snapshots:
                 self._newest_at[player.name] = player.num_snapshots, now
             elif now - taken_at >= max_age_s(self.settings, now=now) and has_learnt(state, player):
-                self._execute(RequestSnapshot(player.name, TIME))
+                self._ask(RequestSnapshot(player.name, TIME))
 
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
         """Request a snapshot of every main agent without one from the present part of the budget.
@@ -71,12 +71,12 @@ class SnapshotRequests:
             if num_snapshots != player.num_snapshots or not has_learnt(state, player):
                 self._newest_in[player.name] = player.num_snapshots, part
             elif part > taken_in:
-                self._execute(RequestSnapshot(player.name, BUDGET))
+                self._ask(RequestSnapshot(player.name, BUDGET))
 
     def request_final(self, state: LeagueState) -> None:
         """Request a snapshot of every player that has learnt since its newest one."""
         for player in [player for player in state.players.values() if has_learnt(state, player)]:
-            self._execute(RequestSnapshot(player.name, FINAL))
+            self._ask(RequestSnapshot(player.name, FINAL))
 
 
 def max_age_s(settings: RuntimeConfig, *, now: float) -> float:

@@ -145,6 +145,7 @@ class RunFolder:
         self.checkpoints_path = self.path / "checkpoints"
         self.logs_path = self.path / "logs"
         self.wandb_path = self.path / "wandb"
+        self.rows_path = self.path / "rows"
         self.replays_path = self.path / "replays"
         self.exports_path = self.path / "exports.json"
         self.supervisor_path = self.path / "supervisor.json"

@@ -1,4 +1,4 @@
-"""Every system of the lineage is a configuration that runs to its end, and goes on from where it was stopped."""
+"""Every system of the lineage is a configuration that runs to its end, and is resumed from where it was stopped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from league.agents.learner.config import PipelineConfig
 from league.config.loading import load_config
 from league.core.state.state import LeagueState
 from league.run import launch
@@ -34,6 +35,11 @@ def small(path: Path) -> dict[str, object]:
     plain = yaml.safe_load(path.read_text())
     for section, values in SMALL.items():
         plain[section] = {**plain.get(section, {}), **values}
+    pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
+    if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
+        plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"
+    elif pipeline.replicas > 1:  # the processes of one player's learner are enough
+        plain["league"].setdefault("players", [{"role": "main_agent"}])
     return {**plain, "evaluation": {"bots": []}, "budget": {"env_steps": 100 * STEPS}}
 
 
@@ -42,7 +48,7 @@ def trained_steps(state: LeagueState) -> int:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_a_system_runs_to_its_end_and_goes_on(path: Path, tmp_path: Path) -> None:
+def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path) -> None:
     load_config(path)
     source, run = tmp_path / "config.yaml", tmp_path / "run"
     source.write_text(yaml.safe_dump(small(path)))

@@ -45,6 +45,17 @@ def vtrace_column(
     return targets, advantages
 
 
+def n_step_column(
+    discounts: GrowableArray, rewards: GrowableArray, values: GrowableArray, bootstrap: float
+) -> tuple[list[float], list[float]]:
+    """Returns and advantages by the loop of A3C's algorithm S3: R <- r_i + gamma R from the last step back."""
+    targets, total = list[float](), bootstrap
+    for t in reversed(range(len(values))):
+        total = rewards[t] + discounts[t] * total
+        targets.insert(0, total)
+    return targets, [target - value for target, value in zip(targets, values, strict=True)]
+
+
 def gae_column(
     discounts: GrowableArray, rewards: GrowableArray, values: GrowableArray, bootstrap: float, *, lambda_: float
 ) -> list[float]:

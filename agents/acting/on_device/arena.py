@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from league.agents.acting.arena import AssignmentLike
+from league.agents.acting.network_policy import NetworkPolicy, sample_actions
 from league.agents.acting.on_device.outcomes import DeviceOutcomes
 from league.agents.acting.on_device.policies import DevicePolicies, size_of_set
 from league.agents.acting.on_device.recorder import DeviceRecorder
 from league.agents.acting.on_device.step_graph import StepGraph
 from league.agents.acting.outcome_counter import AssignmentTotals
-from league.agents.acting.policy import NetworkPolicy, NotFiniteError, Policy, sample_actions
+from league.agents.acting.policy import NotFiniteError, Policy
+from league.agents.acting.seating import AssignmentLike
 from league.agents.device_games.draws import Draws
 from league.agents.device_games.game import DeviceGame, DeviceTurn
 from league.agents.unroll.device_unrolls import DeviceUnrolls

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.tiles import TiledNetworks, can_tile
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.nets.network import Network, NetworkOutput
 
 SEATS_AT_ONCE = 4

@@ -24,6 +24,8 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.losses.action_groups import grouped_policy_gradient_loss, grouped_upgo
 from league.agents.losses.policy import MAX_LOG_RATIO, zero_invalid
+from league.agents.nets.action_values.deterministic import DeterministicHead
+from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.heads import Head
 from league.agents.nets.network import NetworkOutput
 from league.agents.nets.sub_actions import num_sub_actions
@@ -63,6 +65,7 @@ class ActorCritic(ABC):
     """An `Objective` whose loss is policy + value_cost * value + entropy_cost * entropy loss + optional terms."""
 
     needs_fresh = True
+    learns_from: tuple[str, ...] = ()
 
     def __init__(self, config: LearnerConfig, head: Head, options: ActorCriticConfig) -> None:
         _check_head(config, head, options)
@@ -160,8 +163,12 @@ def _check_head(config: LearnerConfig, head: Head, options: ActorCriticConfig) -
     """Refuse terms that the policy's distribution does not have.
 
     Raises:
-      ValueError: a magnet or a teacher needs a KL that the head lacks, or the groups are not of its sub-actions.
+      ValueError: the head has no policy to learn, a magnet or a teacher needs a KL that the head lacks, or the groups
+        are not of its sub-actions.
     """
+    if isinstance(head, QValuesHead | DeterministicHead):
+        name, other = ("q_values", "dqn") if isinstance(head, QValuesHead) else ("deterministic", "td3")
+        raise ValueError(f"network.head: {name} has no policy for a policy loss; use {other}, or head: auto")
     for name, wanted in (("magnet_cost", options.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
         if wanted and not has_kl(head):
             raise ValueError(f"{name}: policies of a {type(head).__name__} have no KL in closed form; set it to 0")

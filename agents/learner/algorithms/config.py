@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.learner.algorithms.q_config import DDPGConfig, DQNConfig, TD3Config
 from league.agents.learner.config import MAX_COST
+from league.agents.learner.evolution.config import CMAConfig, ESConfig
+from league.envs.text.number_text import number_text
+
+CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")
+"""Options that bound the importance ratios."""
 
 MAX_EPOCHS = 1000
 """Most optimizer steps on one batch."""
@@ -45,8 +51,8 @@ class ActorCriticConfig:
         for name in ("value_cost", "upgo_cost", "magnet_cost"):
             cost = getattr(self, name)
             if cost < 0 or MAX_COST < cost < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {cost} must be at least 0 and at most {MAX_COST:g}")
-        for name in ("clip_rho", "clip_c", "clip_pg_rho"):
+                found.append(f"{name}: {cost} must be at least 0 and at most {number_text(MAX_COST)}")
+        for name in CLIPS:
             clip = getattr(self, name)
             if clip is not None and clip <= 0:
                 found.append(f"{name}: {clip} must be greater than 0, or null for no clip")
@@ -63,11 +69,14 @@ class VTraceConfig(ActorCriticConfig):
     """Options of `vtrace`.
 
     Fields:
+      correction: "vtrace", or "none", which takes every ratio as 1, as if the trained policy had acted. With `lambda_`
+        1 these are the n-step returns of A3C and A2C (Mnih et al. 2016).
       policy_loss: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's probability.
       neurd_min_prob: floor of that probability.
       neurd_max_logit: a logit farther than this from the mean of its row is not pushed farther out; null for no bound.
     """
 
+    correction: Literal["vtrace", "none"] = "vtrace"
     policy_loss: Literal["policy_gradient", "neurd"] = "policy_gradient"
     neurd_min_prob: float = 0.05
     neurd_max_logit: float | None = None
@@ -75,6 +84,11 @@ class VTraceConfig(ActorCriticConfig):
     def problems(self) -> list[str]:
         """As in the base."""
         found = super().problems()
+        for name in CLIPS if self.correction == "none" else ():
+            if getattr(self, name) is not None and 0 < getattr(self, name) < 1:
+                found.append(
+                    f"{name}: {getattr(self, name)} would cut the ratios of 1 of correction: none; use 1 or null"
+                )
         if not 0 < self.neurd_min_prob <= 1:
             found.append(f"neurd_min_prob: {self.neurd_min_prob} is not in (0, 1]")
         if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
@@ -125,10 +139,37 @@ class APPOConfig(ActorCriticConfig):
         return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
 
 
-ALGORITHM_OPTIONS: Mapping[str, type[ActorCriticConfig]] = {
+@dataclass(frozen=True)
+class SearchTargetsConfig(ActorCriticConfig):
+    """Options of `search_targets`. It corrects nothing for other policies, so that no clip and no UPGO has a meaning.
+
+    Fields:
+      lambda_: 1 for the outcome of the game as the value's target (published); below, values of searches stand for the
+        rest of it.
+    """
+
+    lambda_: float = 1.0
+
+    def problems(self) -> list[str]:
+        """As in the base."""
+        found = super().problems()
+        if self.upgo_cost:
+            found.append(f"upgo_cost: {self.upgo_cost} must be 0: searches say what to play, not advantages")
+        if self.action_groups:
+            found.append(f"action_groups: {self.action_groups} must be empty: a search numbers whole moves")
+        return found
+
+
+ALGORITHM_OPTIONS: Mapping[str, type] = {
     "vtrace": VTraceConfig,
     "ppo": PPOConfig,
     "appo": APPOConfig,
+    "dqn": DQNConfig,
+    "ddpg": DDPGConfig,
+    "td3": TD3Config,
+    "search_targets": SearchTargetsConfig,
+    "es": ESConfig,
+    "cmaes": CMAConfig,
 }
 """Name of a registered algorithm -> the record of its options."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATERS
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.nets.heads import Head
@@ -28,6 +28,9 @@ PLACE = "learner.algorithm"
 Total = Callable[[Tensor], Tensor]
 """Sums a tensor over all replicas; the identity if there is one."""
 
+Forward = Callable[[Batch], NetworkOutput]
+"""Runs the network over unrolls."""
+
 
 @dataclass(frozen=True)
 class LossWeights:
@@ -37,12 +40,14 @@ class LossWeights:
       entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
       advantage_scale: root mean square by which advantages are divided.
       advantage_limit: larger raw advantages count as this much in the statistics from which the next scale follows.
+      update: number of the update, for what an objective does in some of them alone.
     """
 
     entropy_cost: float
     advantage_scale: float
     teacher_cost: float = 0.0
     advantage_limit: float = math.inf
+    update: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,12 @@ class Objective(Protocol):
       needs_fresh: decisions of too old behaviour policies are masked out, see `max_policy_lag`. False where
         old decisions are as right as new ones, as for Q-learning: then they may be replayed. Read from the class; an
         objective without it needs fresh ones.
+      learns_from: further fields of unrolls that it learns from, which the kind of acting must record, see
+        `unroll.ASKED`. Read from the class; an objective without it needs none.
     """
 
     needs_fresh: bool
+    learns_from: tuple[str, ...]
 
     @property
     def epochs(self) -> int:
@@ -139,6 +147,15 @@ class Objective(Protocol):
         ...
 
 
+@runtime_checkable
+class NetworkObjective(Protocol):
+    """An objective that runs the network itself; for the backends "single" and "data_parallel"."""
+
+    def loss_of(self, forward: Forward, batch: Batch, loss_weights: LossWeights) -> Loss:
+        """As `Objective.loss`, which is not called then. forward: the network over unrolls of any length."""
+        ...
+
+
 def make_objective(config: LearnerConfig, head: Head) -> Objective:
     """Make the objective of `config.algorithm`, a registered one or "module:attribute", with its options.
 
@@ -155,5 +172,10 @@ def needs_fresh(config: LearnerConfig) -> bool:
     return bool(getattr(_builder(config), "needs_fresh", True))
 
 
+def learns_from(config: LearnerConfig) -> tuple[str, ...]:
+    """The further fields that the objective of `config.algorithm` learns from. Raises ValueError if there is none."""
+    return tuple(getattr(_builder(config), "learns_from", ()))
+
+
 def _builder(config: LearnerConfig) -> Any:
-    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), OBJECTIVES, what=PLACE)
+    return resolve(kind_of(config.algorithm, DEFAULT_ALGORITHM), {**OBJECTIVES, **UPDATERS}, what=PLACE)

@@ -1,4 +1,4 @@
-"""Registers objectives, optimizers, step backends, update modes and their parts by name."""
+"""Registers objectives, updaters without gradients, optimizers, step backends, update modes and their parts by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ OBJECTIVES: Mapping[str, str] = {
     "vtrace": "league.agents.learner.algorithms.vtrace:VTraceObjective",
     "ppo": "league.agents.learner.algorithms.ppo:PPOObjective",
     "appo": "league.agents.learner.algorithms.appo:APPOObjective",
+    "dqn": "league.agents.learner.algorithms.dqn:DQNObjective",
+    "ddpg": "league.agents.learner.algorithms.ddpg:DDPGObjective",
+    "td3": "league.agents.learner.algorithms.ddpg:TD3Objective",
+    "search_targets": "league.agents.learner.algorithms.search_targets:SearchTargets",
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
+
+UPDATERS: Mapping[str, str] = {
+    "es": "league.agents.learner.evolution.es_updater:ESUpdater",
+    "cmaes": "league.agents.learner.evolution.cma_updater:CMAUpdater",
+}
+"""Name of a `learner.algorithm` without gradients -> "module:attribute" of an `evolution_updater.Evolving`."""
 
 OPTIMIZERS: Mapping[str, str] = {
     "adagrad": "league.agents.learner.step.optimizers:adagrad",

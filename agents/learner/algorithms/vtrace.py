@@ -5,6 +5,9 @@ Shape letters: B rows, T unroll length, G groups of sub-actions.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
 from league.agents.learner.algorithms.actor_critic import ActorCritic, Terms
@@ -64,10 +67,19 @@ class VTraceObjective(ActorCritic):
             clip_c=options.clip_c,
             clip_pg_rho=options.clip_pg_rho,
             lambda_=options.lambda_,
+            corrects=options.correction == "vtrace",
         )
         loss, statistics = one_pass_loss(output.logits, output.values, steps, weights)
         zero = 0.0 * statistics["steps"]
         return Loss(loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero))
+
+    def inputs(self, output: NetworkOutput, batch: Batch) -> LossInputs:
+        """As in the base; without a correction every ratio of the groups is 1."""
+        inputs = super().inputs(output, batch)
+        if self._options.correction == "vtrace":
+            return inputs
+        groups = replace(inputs.groups, log_rhos=torch.zeros_like(inputs.groups.log_rhos))
+        return replace(inputs, groups=groups)
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the base."""

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from league.agents.learner.data.streams import mark, wait_for
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
+from league.agents.unroll.field_table import joined
+from league.agents.unroll.unroll import FIELDS, UnrollFields, Unrolls, learnt_dtype
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,25 @@ class Batch(UnrollFields[Tensor]):
             return [self]
         size = self.num_rows // number
         return [self.rows(start, start + size) for start in range(0, self.num_rows, size)]
+
+    def steps(self, start: int, stop: int) -> Batch:
+        """Decisions [start, stop) of every row with the observation after them; `core` stays that before the row."""
+        lines = {line.name: line for line in FIELDS}
+
+        def cut(name: str, value: Tensor) -> Tensor:
+            line = lines.get(name)
+            if line is not None and not line.per_decision and not line.per_observation:
+                return value
+            shown = name == "host_resets" or (line is not None and line.per_observation)
+            return value[:, start : stop + shown]
+
+        values = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(
+            self,
+            obs={name: field[:, start : stop + 1] for name, field in self.obs.items()},
+            precomputed={name: field[:, start:stop] for name, field in self.precomputed.items()},
+            **{name: cut(name, value) for name, value in values.items()},
+        )
 
     def with_precomputed(self, precomputed: Mapping[str, Tensor]) -> Batch:
         """The same rows with these precomputed targets."""

@@ -15,9 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.row_list import RowList
+from league.agents.learner.data.row_source import ChunkT, RowBlocks, RowSource, SourcePlace, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.unroll.ring import UnrollRing
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
@@ -31,27 +36,6 @@ END_S = 10.0
 
 logger = logging.getLogger(__name__)
 
-ChunkT = TypeVar("ChunkT")
-
-
-@dataclass(frozen=True)
-class FeederReport:
-    """Counts since the last report.
-
-    Fields:
-      chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
-      decode_s: seconds of the decoding threads together. waited_s: seconds in which the learner waited for rows.
-      idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
-    """
-
-    chunks: int
-    rows: int
-    refused: int
-    reason: str
-    decode_s: float
-    waited_s: float
-    idle_fraction: float
-
 
 @dataclass
 class _Counts:
@@ -61,6 +45,26 @@ class _Counts:
     reason: str = ""
     decode_s: float = 0.0
     waited_s: float = 0.0
+
+
+def fifo(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """First in, first out: a started feeder, or rows of the caller's thread where no thread may decode.
+
+    Episodes of evolution strategies are few and small, so that no thread decodes them either.
+    """
+    if not place.threads or config.evolves:
+        return RowList(config, place)
+    feeder = Feeder(
+        spec,
+        config,
+        decode=cast("Callable[[ChunkT], Unrolls]", place.decode),
+        chunk_rows=place.chunk_rows,
+        changed=place.changed,
+        threads=place.threads,
+        pinned=place.pinned,
+    )
+    feeder.start()
+    return feeder
 
 
 class Feeder(Generic[ChunkT]):
@@ -181,7 +185,7 @@ class Feeder(Generic[ChunkT]):
         self._chunks.put((chunk, num_rows))
 
     @contextlib.contextmanager
-    def batch(self, *, timeout_s: float) -> Iterator[Iterator[Unrolls]]:
+    def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
         """The next B rows as M blocks, each as soon as it is ready; views that are valid until the context ends.
 
         Args:
@@ -192,7 +196,7 @@ class Feeder(Generic[ChunkT]):
         """
         start = self._freed
         try:
-            yield self._blocks(start, timeout_s)
+            yield RowBlocks(self._blocks(start, timeout_s), ahead=self.ahead)
         except FeederError:
             raise
         except BaseException:
@@ -210,13 +214,16 @@ class Feeder(Generic[ChunkT]):
             is_whole = self._written >= start + self._block_rows
         return self._ring.read(at=start, count=self._block_rows) if is_whole else None
 
-    def report(self) -> FeederReport:
+    def learnt(self, row_errors: NDArray[np.float32] | None) -> None:
+        """As in the protocol of `RowSource`; rows are not looked at again."""
+
+    def report(self) -> SourceReport:
         """Counts since the last call."""
         with self._changed:
             counts, now = self._counts, self._clock()
             passed = max(now - self._reported_at, 1e-9)
             self._counts, self._reported_at = _Counts(), now
-        return FeederReport(**vars(counts), idle_fraction=min(counts.waited_s / passed, 1.0))
+        return SourceReport(**vars(counts), idle_fraction=min(counts.waited_s / passed, 1.0))
 
     def _blocks(self, start: int, timeout_s: float) -> Iterator[Unrolls]:
         for at in range(start, start + self._batch_rows, self._block_rows):

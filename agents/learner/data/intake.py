@@ -1,4 +1,4 @@
-"""Blocks on their way into an update: the age of their decisions, and the time spent waiting for them."""
+"""Blocks on their way into an update: the age of their decisions or episodes, and the time spent waiting for them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.device_unrolls import AnyRows, DeviceUnrolls
 
 MAX_COUNTED_AGE = 1023
 """Age in versions from which decisions on a device count as equally old; they are a few updates old."""
 
 
 class Intake:
-    """Passes blocks on and records the age of their decisions and the time spent waiting for them."""
+    """Passes blocks on and records the age of their decisions, or episodes, and the time spent waiting for them."""
 
-    def __init__(self, blocks: Iterable[AnyUnrolls], *, version: int, clock: Callable[[], float]) -> None:
+    def __init__(self, blocks: Iterable[AnyRows], *, version: int, clock: Callable[[], float]) -> None:
         self._blocks = iter(blocks)
         self._version = version
         self._clock = clock
@@ -25,7 +25,7 @@ class Intake:
         self._counted: list[Tensor] = []  # on a device: decisions of each age, read when the update has ended
         self.waited_s = 0.0
 
-    def __iter__(self) -> Iterator[AnyUnrolls]:
+    def __iter__(self) -> Iterator[AnyRows]:
         while True:
             start = self._clock()
             block = next(self._blocks, None)
@@ -36,7 +36,7 @@ class Intake:
                 self._counted.append(block.decisions_by_age(self._version, limit=MAX_COUNTED_AGE))
             else:
                 # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
-                ages = self._version - block.versions[block.valid]
+                ages = self._version - block.decided_versions
                 self._ages.append(np.maximum(ages, 0, out=ages))
             yield block
 

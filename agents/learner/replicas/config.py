@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from league.agents.learner.replicas.free_config import HogwildConfig, ParameterServerConfig
+from league.agents.learner.replicas.free_config import FreeWorkers, HogwildConfig, ParameterServerConfig
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.plugin_options import OptionsError, make_options, require_no_options
 
@@ -151,6 +151,7 @@ class GossipConfig:
       publish_every: updates between two means over all replicas, which actors get.
       asynchronous: True for replicas on clocks of their own, each of which averages with one random peer of its
         topology at a time (AD-PSGD). Their mean is then taken whenever it is asked for.
+      workers: of asynchronous replicas: "processes", or "threads" of the learner's process.
     Source: Lian et al. 2017, Can decentralized algorithms outperform centralized algorithms (D-PSGD); Lian et al. 2018,
       Asynchronous decentralized parallel stochastic gradient descent (AD-PSGD); Koloskova et al. 2019, Decentralized
       stochastic optimization and gossip algorithms with compressed communication (CHOCO-SGD).
@@ -161,6 +162,7 @@ class GossipConfig:
     consensus_step: float | None = None
     publish_every: int = 8
     asynchronous: bool = False
+    workers: FreeWorkers = "processes"
 
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""

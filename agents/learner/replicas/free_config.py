@@ -13,6 +13,9 @@ MAX_STALENESS = 1 << 20
 
 OnStale = Literal["wait", "drop", "scale"]
 
+FreeWorkers = Literal["processes", "threads"]
+"""Where replicas on clocks of their own run. Threads of the learner's process start at once and share Python's lock."""
+
 
 @dataclass(frozen=True)
 class ParameterServerConfig:
@@ -28,6 +31,7 @@ class ParameterServerConfig:
       fetch_every: batches after which it fetches the weights; it steps by plain gradient descent in between.
       outlier_deviations: a gradient is discarded where its loss is so many standard deviations above the replica's
         running mean; 0 for none.
+      workers: "processes", or "threads" of the learner's process.
     Source: Dean et al. 2012, Large scale distributed deep networks (Downpour SGD); Nair et al. 2015, GORILA, section
       4.3 (discards); Ho et al. 2013, stale synchronous parallel (waits); Zhang et al. 2016, staleness-aware async-SGD
       (scales).
@@ -40,6 +44,7 @@ class ParameterServerConfig:
     push_every: int = 1
     fetch_every: int = 1
     outlier_deviations: float = 0.0
+    workers: FreeWorkers = "processes"
 
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""
@@ -65,8 +70,8 @@ class HogwildConfig:
     """Options of `hogwild`.
 
     Fields:
-      workers: "processes", or "threads" of the learner's process, which start at once but share Python's lock.
+      workers: "processes", or "threads" of the learner's process.
     Source: Recht et al. 2011, Hogwild; Mnih et al. 2016, A3C, section 4 (shared moments).
     """
 
-    workers: Literal["processes", "threads"] = "processes"
+    workers: FreeWorkers = "processes"

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch.distributed import ProcessGroup
 
-from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, Loss, LossWeights, NetworkObjective, Objective
 from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
@@ -104,14 +104,14 @@ class SingleBackend:
         if config.compile_mode != "none":
             network.compile(mode=config.compile_mode)
         self._objective = objective
+        self._of_network = objective if isinstance(objective, NetworkObjective) else None
         self._placement = placement
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol."""
         losses = []
         for microbatch in microbatches:
-            output = self._forward(microbatch)
-            loss = self._objective.loss(output, microbatch, loss_weights)
+            loss = self._loss(microbatch, loss_weights)
             torch.autograd.backward(loss.total)
             losses.append(BatchLoss(loss.columns, loss.row_errors))  # without the graph, which may be large
         return BatchLoss.of(losses, device=self._placement.device)
@@ -127,6 +127,11 @@ class SingleBackend:
 
     def close(self) -> None:
         """Does nothing: there is nothing to release."""
+
+    def _loss(self, batch: Batch, loss_weights: LossWeights) -> Loss:
+        if self._of_network is not None:
+            return self._of_network.loss_of(self._forward, batch, loss_weights)
+        return self._objective.loss(self._forward(batch), batch, loss_weights)
 
     def _forward(self, batch: Batch) -> NetworkOutput:
         with self._placement.autocast():

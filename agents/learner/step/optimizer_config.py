@@ -37,12 +37,15 @@ class RMSPropConfig:
 
     Fields:
       eps: added to the root of the mean square.
+      eps_inside: whether it is added to the mean square itself, under the root, as in A3C and in IMPALA.
       decay: weight of the old mean in the running mean of the squared gradient.
       momentum: part of the last step that is added to the next; 0 for none.
-    Source: Espeholt et al. 2018, IMPALA, appendix D (decay 0.99, no momentum, eps 0.1 of summed gradients).
+    Source: Mnih et al. 2016, A3C, section 4; Espeholt et al. 2018, IMPALA, appendix D (decay 0.99, no momentum, eps 0.1
+    of summed gradients).
     """
 
     eps: float = 1e-5
+    eps_inside: bool = False
     decay: float = 0.99
     momentum: float = 0.0
 

@@ -6,7 +6,7 @@ Shape letter: P parameters held here: all of the network's, or those of one work
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -76,7 +76,43 @@ class OneVectorAdam:
         )
 
 
-VectorOptimizer = Optimizer | OneVectorAdam
+class OneVectorRMSProp:
+    """RMSProp of one vector, with the attributes of a `torch.optim.Optimizer` that the learner uses.
+
+    With the arithmetic and the names of state of torch's own, which adds `eps` outside of the root only.
+
+    Args:
+      values: float32 [P]; its gradient is that of each step.
+      options: settings.
+    Source: Mnih et al. 2016, A3C, section 4, equations 8 and 9.
+    """
+
+    def __init__(self, values: Tensor, options: RMSPropConfig) -> None:
+        self._options = options
+        self.param_groups: list[dict[str, Any]] = [{"params": [values], "lr": 0.0}]
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step with the gradient of the vector."""
+        (group,) = self.param_groups
+        (values,) = group["params"]
+        options, state = self._options, self.state.setdefault(values, {})
+        if not state:
+            state["step"], state["square_avg"] = torch.zeros(()), torch.zeros_like(values)
+            if options.momentum:
+                state["momentum_buffer"] = torch.zeros_like(values)
+        state["step"] += 1
+        square = state["square_avg"].mul_(options.decay).addcmul_(values.grad, values.grad, value=1.0 - options.decay)
+        root = (square + options.eps).sqrt_() if options.eps_inside else square.sqrt().add_(options.eps)
+        if options.momentum:
+            moved = state["momentum_buffer"].mul_(options.momentum).addcdiv_(values.grad, root)
+            values.add_(moved, alpha=-group["lr"])
+        else:
+            values.addcdiv_(values.grad, root, value=-group["lr"])
+
+
+VectorOptimizer = Optimizer | OneVectorAdam | OneVectorRMSProp
 
 
 class OptimizerBuilder(Protocol):
@@ -136,10 +172,10 @@ def load_state(optimizer: VectorOptimizer, values: Tensor, entries: Mapping[str,
     optimizer.state.clear()
     if not entries:
         return
-    if isinstance(optimizer, OneVectorAdam):
-        optimizer.state[values] = {name: entry.to(values.device) for name, entry in entries.items()}
-    else:
+    if isinstance(optimizer, Optimizer):
         optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: entries}})
+    else:
+        optimizer.state[values] = {name: entry.to(values.device) for name, entry in entries.items()}
 
 
 def new_state(values: Tensor, layout: Layout, config: LearnerConfig) -> dict[str, Tensor]:
@@ -183,9 +219,7 @@ def adagrad(values: Tensor, layout: Layout, *, options: AdagradConfig) -> Optimi
     return Adagrad(values, options)
 
 
-def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> Optimizer:
-    """RMSProp as IMPALA uses it."""
+def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> OneVectorRMSProp:
+    """RMSProp as A3C and IMPALA use it."""
     del layout
-    return cast(
-        Optimizer, torch.optim.RMSprop([values], alpha=options.decay, eps=options.eps, momentum=options.momentum)
-    )
+    return OneVectorRMSProp(values, options)

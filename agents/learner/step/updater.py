@@ -29,7 +29,8 @@ from league.agents.nets.seat_groups import SeatGroupHeads
 from league.agents.nets.separate_value import TwinHeads
 from league.agents.restart_state import Arrays
 from league.agents.torch_runtime import with_own_defaults
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows, AnyUnrolls
+from league.agents.unroll.episodes import Episodes
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class UpdateResult:
 class Updater(Protocol):
     """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
         Args:
@@ -155,7 +156,7 @@ class LocalUpdater:
         self._stager = Stager(placement.device)
 
     @with_own_defaults
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
         if self._objective.epochs > 1 or self._wants_precomputed(inputs):
@@ -178,7 +179,7 @@ class LocalUpdater:
         )
 
     @with_own_defaults
-    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """Compute the summed gradient over all replicas without a step."""
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
@@ -248,9 +249,9 @@ class LocalUpdater:
             raise
         return replace(loss, columns=total_over(loss.columns, self._placement.pipe_group))
 
-    def _microbatches(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> Iterator[Batch]:
+    def _microbatches(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> Iterator[Batch]:
         oldest = inputs.oldest_version
-        batches = (self._stager.batch(block, oldest_version=oldest) for block in blocks)
+        batches = (self._stager.batch(_unrolls(block), oldest_version=oldest) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 
     def _wants_precomputed(self, inputs: UpdateInputs) -> bool:
@@ -289,3 +290,8 @@ class LocalUpdater:
                 return {}
             assert isinstance(self._heads, (HeadsBlock, TwinHeads, SeatGroupHeads))
             return teacher_targets(self._heads.head, teacher, whole)
+
+
+def _unrolls(rows: AnyRows) -> AnyUnrolls:
+    assert not isinstance(rows, Episodes), "episodes are for updaters without gradients"
+    return rows

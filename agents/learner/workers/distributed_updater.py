@@ -34,7 +34,7 @@ from league.agents.learner.workers.worker import (
 )
 from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
 from league.agents.restart_state import Arrays, is_averaged, is_vector, weights_in
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Layout
 
@@ -89,7 +89,7 @@ class UpdaterGroup:
         """ "cpu" or "cuda", where the workers compute."""
         return self._device_type
 
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived, and nothing is copied ahead."""
         rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
@@ -105,7 +105,7 @@ class UpdaterGroup:
             bytes_sent=sum(result.bytes_sent for result in results),
         )
 
-    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
         requests = [Gradients(rows, inputs) for rows, inputs in self._rows_per_worker(blocks, inputs)]
         answers = [cast(GradientAnswer, answer) for answer in self._call(requests)]
@@ -189,9 +189,7 @@ class UpdaterGroup:
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
-    def _rows_per_worker(
-        self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs
-    ) -> list[tuple[Unrolls, UpdateInputs]]:
+    def _rows_per_worker(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
         """The inputs of each worker: the rows of its replica, with observations only if its blocks need them."""
         parts = list(blocks)
         kept = [part for part in parts if isinstance(part, Unrolls)]

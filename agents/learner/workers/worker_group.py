@@ -117,6 +117,11 @@ class ProcessWorkerGroup:
             answers[rank] = future.result()
         return answers
 
+    @property
+    def processes(self) -> Sequence[subprocess.Popen[bytes]]:
+        """Of the workers, by rank."""
+        return self._processes
+
     def send(self, rank: int, request: Request) -> None:
         """As in the protocol."""
         self._sent[self._threads.submit(self._ask, rank, request)] = rank

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
 
 from league.agents.learner.workers.build_worker import make_worker
+from league.agents.learner.workers.worker import WorkerSetup
 from league.agents.learner.workers.worker_group import Failed
 
 
@@ -19,10 +21,14 @@ def main(descriptor: int, lifeline: int) -> None:
       descriptor: of the connection for requests; the first message is a `WorkerSetup`.
       lifeline: never carries a byte; its end of file means that the parent is gone.
     """
-    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    shared: list[str] = []
+    threading.Thread(target=_end_with_parent, args=(lifeline, shared), daemon=True).start()
     connection = Connection(descriptor)
     try:
-        worker = make_worker(connection.recv())
+        setup: WorkerSetup = connection.recv()
+        if setup.folder:
+            shared.append(setup.folder)
+        worker = make_worker(setup)
         while True:
             request = connection.recv()
             connection.send(worker.handle(request))
@@ -34,8 +40,11 @@ def main(descriptor: int, lifeline: int) -> None:
         os._exit(1)
 
 
-def _end_with_parent(lifeline: int) -> None:
+def _end_with_parent(lifeline: int, shared: list[str]) -> None:
+    """End once the parent is gone, and remove the memory that it had shared: nobody else does."""
     os.read(lifeline, 1)
+    for folder in shared:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 

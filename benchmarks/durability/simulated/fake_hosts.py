@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.nets.network import build_network
-from league.agents.restart_state import Counters, counters_in, restart_state
+from league.agents.restart_state import Counters, counters_in, restart_state, weights_alone
 from league.agents.weights import Weights, layout_of
 from league.config.run_config import RunConfig
 from league.core.state.commands import FinishLease
@@ -158,7 +158,9 @@ class FakeHosts:
         learner = self.learner(player)
         name = np.frombuffer(player.encode(), np.uint8).astype(np.float32)
         return restart_state(
-            {MARKER: np.array([learner.marker])}, Counters(learner.version, learner.trained_steps), name
+            {**weights_alone(self.weights.vector), MARKER: np.array([learner.marker])},
+            Counters(learner.version, learner.trained_steps),
+            name,
         )
 
 

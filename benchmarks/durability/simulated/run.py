@@ -32,11 +32,13 @@ from league.operate.chaos.journal_model import JournalModel
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
+from league.run.commander import Commander
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
+from league.run.fleet import Fleet
 from league.run.operations.operator import Done, Operator
-from league.run.session import run_and_keep
+from league.run.session import rescued
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import Head, JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state
@@ -208,7 +210,9 @@ class _Run:
         checkpoints.sweep()
         policies = PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=self._warn)
         runtime = self._runtime(league)
-        operator = Operator(folder, league, config)
+        commander = Commander(league)
+        fleet = Fleet(runtime, config.runtime, league.state, ask=commander.ask, say=lambda sentence: None)
+        operator = Operator(folder, league, config, fleet)
         runtime.on_poll = lambda: self._ask(operator)
         turns = self._turns
         begun = Spent(env_steps=league.state.totals.env_steps)
@@ -224,6 +228,8 @@ class _Run:
             config,
             league=league,
             runtime=runtime,
+            fleet=fleet,
+            commander=commander,
             policies=policies,
             account=BudgetAccount(
                 config.budget,
@@ -235,7 +241,8 @@ class _Run:
             operator=operator,
         )
         try:
-            run_and_keep(daemon, league)
+            with rescued(daemon, league):
+                daemon.run()
         finally:
             self._left_over = runtime.in_flight()
         league.save_state()

@@ -41,6 +41,7 @@ class MatchmakingView:
       mixture: float64 [P], the mixture over snapshots that is best as a whole; None where none is solved.
       fixed_opponents: float64 [P], fractions of the player's games that its fixed opponents take; None where it has
         none.
+      generator: number of the snapshot that makes its games; None where it makes them itself.
     """
 
     home: int
@@ -50,6 +51,7 @@ class MatchmakingView:
     quality: Array | None = None
     mixture: Array | None = None
     fixed_opponents: Array | None = None
+    generator: int | None = None
 
 
 class Matchmaker(Protocol):

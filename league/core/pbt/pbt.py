@@ -21,7 +21,7 @@ from league.core.state.episodes import Episodes
 from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
 from league.core.state.league_config import PlayerConfig
 from league.core.state.population_config import OWN_VALUES, HyperparameterConfig, PbtConfig
-from league.core.state.records import Directive, DirectiveKind, Hyperparameter
+from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Parent
 from league.core.state.registry import Options, options_of
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
@@ -155,8 +155,18 @@ def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -
         donor=donor.name,
         checkpoint=donor.checkpoint.digest,
         hyperparameters=_beside(explored(donor.hyperparameters, config, rng), state.config_of(player)),
+        parents=_parents(candidates, copy.weights),
     )
     return [DirectiveIssued(directive)]
+
+
+def _parents(candidates: list[PlayerState], weights: tuple[float, ...]) -> tuple[Parent, ...]:
+    """Those candidates that have a part in a mean; they are ready, and so have a restart state."""
+    return tuple(
+        Parent(player.name, player.checkpoint.digest, weight)
+        for player, weight in zip(candidates, weights, strict=bool(weights))
+        if weight > 0.0 and player.checkpoint is not None
+    )
 
 
 def confirm_transplant(state: LeagueState, command: ConfirmTransplant, rng: np.random.Generator) -> list[Event]:
@@ -216,11 +226,9 @@ def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
 
 def pinned_checkpoints(state: LeagueState) -> frozenset[tuple[str, str]]:
     """(player, digest) of the restart states that open transplants need; they must not be deleted."""
-    return frozenset(
-        (directive.donor, directive.checkpoint)
-        for directive in state.directives.values()
-        if directive.donor is not None and directive.checkpoint is not None
-    )
+    transplants = [directive for directive in state.directives.values() if directive.checkpoint is not None]
+    donors = {(each.donor, each.checkpoint) for each in transplants if each.donor is not None and each.checkpoint}
+    return frozenset(donors | {(parent.player, parent.checkpoint) for each in transplants for parent in each.parents})
 
 
 def _is_ready(state: LeagueState, player: PlayerState) -> bool:

@@ -38,10 +38,18 @@ class SelectionTrial:
 
 @dataclass(frozen=True)
 class Copy:
-    """The player is to continue from the donor. donor: its index; evidence: one clause for the journal."""
+    """The player is to continue from the donor, or from a mean of several candidates.
+
+    Fields:
+      donor: its index; restart state, hyperparameters and ancestry are the donor's.
+      evidence: one clause for the journal.
+      weights: [C] of each candidate in the mean of weights, at least 0, with sum 1 and a part of the donor; empty for
+        the donor's own weights.
+    """
 
     donor: int
     evidence: str
+    weights: tuple[float, ...] = ()
 
 
 class Selection(Protocol):
@@ -135,6 +143,40 @@ class BinaryTournament:
         return Copy(donor, f"worse with chance {chance:.2f}") if chance >= self.confidence else None
 
 
+@dataclass(frozen=True)
+class WeightedMean:
+    """A player of the worse part of the population continues from the weighted mean of the best players' weights.
+
+    This makes an evolution strategy of players that learn by gradients meanwhile: the players are its offspring,
+    learning is their mutation, and the mean recombines them. Weights fall with the logarithm of the rank. The mean of
+    networks means something only where they descend from the same one.
+
+    Fields:
+      fraction: part of the population whose weights are averaged, at least two players.
+    Source: Hansen 2016, The CMA Evolution Strategy: a Tutorial, equation 49, for the weights; Liang et al. 2018, RLlib,
+      section 5.2, for the composition, PPO-ES.
+    """
+
+    fraction: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.fraction <= 1.0, f"fraction must lie in (0, 1], not {self.fraction}")
+
+    def __call__(self, trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
+        """The mean for a player that is not among the best, which are better than it."""
+        size = len(trial.names)
+        best = np.argsort(-trial.score, kind="stable")[: min(max(2, int(self.fraction * size)), size)]
+        donor = int(best[0])
+        if donor == trial.player or trial.score[donor] <= trial.score[trial.player]:
+            return None
+        if trial.player in best and size > 2:
+            return None
+        parts = np.log(len(best) + 0.5) - np.log(np.arange(1, len(best) + 1))
+        weights = np.zeros(size)
+        weights[best] = parts / parts.sum()
+        return Copy(donor, f"mean of the best {len(best)} of {size}", tuple(weights.tolist()))
+
+
 def _another(trial: SelectionTrial, rng: np.random.Generator) -> int:
     others = [place for place in range(len(trial.names)) if place != trial.player]
     return others[int(rng.integers(len(others)))]
@@ -163,4 +205,15 @@ def donor_of(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
         raise PluginFault(
             f"the PBT selection {name!r} chose the donor {shown(place)}; give another index in [0, {size})"
         )
-    return Copy(int(place), answer.evidence)
+    if answer.weights and not _is_mean(answer.weights, place, size):
+        raise PluginFault(
+            f"the PBT selection {name!r} gave the weights {shown(answer.weights)}; give {size} numbers of at least 0 "
+            "with sum 1, more than 0 for the donor, or none"
+        )
+    return Copy(int(place), answer.evidence, tuple(map(float, answer.weights)))
+
+
+def _is_mean(weights: Any, donor: int, size: int) -> bool:
+    """True for weights of a mean of candidates that the donor has a part in."""
+    numbers = np.asarray(weights, np.float64) if isinstance(weights, tuple) and len(weights) == size else np.zeros(0)
+    return bool(len(numbers) and numbers.min() >= 0 and abs(numbers.sum() - 1) < 1e-6 and numbers[donor] > 0)

@@ -27,6 +27,7 @@ from league.core.state.registry import (
     PRESETS,
     ComponentOptionsError,
     KeyPath,
+    Options,
     check_name,
     completed,
     load,
@@ -41,6 +42,7 @@ SUM_ROUNDING = 1e-9
 """Rounding by which probabilities may sum to more than 1."""
 
 DEFAULT_GATE = "posterior"
+MAIN = "main_agent"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
@@ -102,6 +104,8 @@ class PlayerConfig:
       gate: see there.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
+      learner: keys of their own over the run's `learner`, such as another `algorithm`; the core only notes them.
+      network: the same over `network`. actors: `acting` and `acting_frozen` of their own.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -115,6 +119,9 @@ class PlayerConfig:
     learn_from_past: int = 0
     gate: GateConfig = field(default_factory=GateConfig)
     hyperparameters: tuple[Hyperparameter, ...] = ()
+    learner: Options = field(default_factory=dict, hash=False)
+    network: Options = field(default_factory=dict, hash=False)
+    actors: Options = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker_name, what="matchmaker" if kind_of(self.matchmaker) else "role")
@@ -284,6 +291,7 @@ class LeagueConfig:
         twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})
         require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
         self._check_fixed_opponents()
+        self._check_copies()
         self._complete_options()
         require(self.lease_steps >= 1, f"lease_steps must be at least 1, not {self.lease_steps}")
 
@@ -334,6 +342,19 @@ class LeagueConfig:
             raise ComponentOptionsError(problems)
         object.__setattr__(self, "players", players)  # a frozen record is completed before it is seen
         object.__setattr__(self, "pbt", pbt)
+
+    def _check_copies(self) -> None:
+        """Refuse copies of weights between players whose networks differ."""
+        everyone = self.players if self.pbt.selection and self.pbt.across_roles else ()
+        for group in self.players:
+            mains = [main for main in self.players if main.role == MAIN and group.gate.reset_to == "main"]
+            for others, setting in ((everyone, "pbt.across_roles: true"), (mains, "gate.reset_to: main")):
+                other = next((other.prefix for other in others if other.network != group.network), "")
+                require(
+                    not other,
+                    f"players: {setting} gives {group.prefix} weights of {other}, and their `network` differs; "
+                    "change one of them",
+                )
 
     def _check_fixed_opponents(self) -> None:
         names = [opponent.policy for opponent in self.fixed_opponents]

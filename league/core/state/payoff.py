@@ -317,6 +317,13 @@ class Payoff(Packed):
         cell = self._index.find(home, away)
         return np.zeros((self._num_seats, 3), np.int64) if cell < 0 else self.totals_of(np.array([cell]))[0]
 
+    def sums(self, home: int, away: int) -> tuple[float, int]:
+        """Sum of the scores of `home` against `away` and number of games ever, all seats together."""
+        cells = np.array([self._index.find(home, away)])
+        if cells[0] < 0:
+            return 0.0, 0
+        return float(self.scores_of(cells).sum()), int(self.totals_of(cells).sum())
+
     def cells_of(self, home: int) -> NDArray[np.int64]:
         """Cells of one row, in the order in which the pairs first met."""
         return np.sort(self._index.row(home)[1]).astype(np.int64)

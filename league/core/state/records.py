@@ -204,6 +204,18 @@ class DirectiveKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Parent:
+    """One of several players of whose weights a transplant is the mean.
+
+    checkpoint: digest of its restart state. weight: its part of the mean; those of all parents sum to 1.
+    """
+
+    player: str
+    checkpoint: str
+    weight: float
+
+
+@dataclass(frozen=True)
 class Directive:
     """A directive to a learner host; open in the state until confirmed, so that a restart carries on with it.
 
@@ -218,6 +230,7 @@ class Directive:
       donor, checkpoint: for a transplant, the player that is copied and the digest of its restart state, which must not
         be deleted while the directive is open.
       hyperparameters: for a transplant, those that the player continues with.
+      parents: for a transplant of a weighted mean, all of whom it is, the donor among them; empty for a copy.
     """
 
     directive_id: int
@@ -228,6 +241,7 @@ class Directive:
     donor: str | None = None
     checkpoint: str | None = None
     hyperparameters: tuple[Hyperparameter, ...] = ()
+    parents: tuple[Parent, ...] = ()
 
     @property
     def blocks(self) -> bool:

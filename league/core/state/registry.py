@@ -23,6 +23,7 @@ MATCHMAKERS: Mapping[str, str] = {
     "meta_nash": "league.core.matchmaking.matchmakers:MetaNash",
     "even_odds": "league.core.matchmaking.matchmakers:EvenOdds",
     "fixed_opponents": "league.core.matchmaking.matchmakers:FixedOpponents",
+    "generator": "league.core.matchmaking.generator:Generator",
 }
 """Name -> "module:attribute" of a `league.core.matchmaking.roles.Matchmaker`; a built-in role is the name of its
 matchmaker."""
@@ -37,6 +38,7 @@ PBT_SELECTIONS: Mapping[str, str] = {
     "truncation": "league.core.pbt.pbt_selection:Truncation",
     "elo_gap": "league.core.pbt.pbt_selection:EloGap",
     "tournament": "league.core.pbt.pbt_selection:BinaryTournament",
+    "weighted_mean": "league.core.pbt.pbt_selection:WeightedMean",
 }
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 

@@ -108,6 +108,21 @@ class PlayerState:
 
 
 @dataclass(frozen=True)
+class Generation:
+    """Who makes the games of a player, see `league.core.matchmaking.generator`.
+
+    Fields:
+      accepted: snapshot that makes them. judged: its snapshots up to this number are judged or passed over.
+      num_judged, num_accepted: candidates so far.
+    """
+
+    accepted: str
+    judged: int
+    num_judged: int = 0
+    num_accepted: int = 0
+
+
+@dataclass(frozen=True)
 class Pause:
     """A pause of training: who asked for it, and why. Both may be empty."""
 
@@ -212,6 +227,7 @@ class LeagueState:
       qualities: player -> float64 [P], see `league.core.matchmaking.quality`; only players of that matchmaker.
       gate_evidence: player -> float64 [P', 3 + K], its bets on each policy met, see `league.core.gates.e_values`.
       carries_evidence: whether games are added to it, see `RunStarted`.
+      generations: player -> who makes its games; only players of the matchmaker `generator`.
       met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
       training_paused, rating_paused: no training leases, or no rating matches, are granted.
@@ -260,6 +276,7 @@ class LeagueState:
     probes: Probes = field(default_factory=Probes)
     gate_evidence: dict[str, GrowableArray] = field(default_factory=dict)
     carries_evidence: bool = False
+    generations: dict[str, Generation] = field(default_factory=dict)
 
     def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""

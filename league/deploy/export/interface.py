@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from torch import nn
 
+from league.agents.nets.action_values.deterministic import DeterministicHead
+from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.autoregressive import AutoregressiveHead
 from league.agents.nets.heads import CategoricalHead, GaussianHead
 from league.agents.nets.image_encoders import PictureInput
@@ -20,12 +22,16 @@ from league.policies.package import CoreState, FieldInput, Outputs
 MEANINGS: dict[type, str] = {
     AutoregressiveHead: "inputs of the head's own layers, which choose the sub-actions one by one: context, keys and "
     "flags of each set of entities, then the mask; the layers are in the weights as parts.heads.head.*",
+    DeterministicHead: "means within the bounds, then log standard deviations of normals; the policy takes the means; "
+    "the critics are in the weights as parts.heads.head.critics.*",
     TanhGaussianHead: "means, then log standard deviations of normals; an action is low + (high - low) * "
     "(tanh(sample) + 1) / 2",
     GaussianHead: "means, then log standard deviations of independent normals; an action is a sample, clipped to the "
     "bounds of the box",
     MultiCategoricalHead: "logits of the sub-actions in the order of the action mask; illegal ones -1e9; each "
     "sub-action is drawn from the softmax of its row, given the earlier choice that its mask depends on",
+    QValuesHead: "advantages of the actions, to which the value is added where the head is dueling; illegal ones -1e9; "
+    "the policy takes the largest, or with a small probability a random legal one",
     CategoricalHead: "logits of the actions; illegal ones -1e9; the softmax is the policy",
 }
 """Class of a head -> the meaning of its dist_params; subclasses first."""

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.nets.kernels.distributions import probabilities
 from league.deploy.serving.wire import ActAnswer, ActRequest, State
 from league.envs.protocol import EnvSpec
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
@@ -169,7 +168,8 @@ class ServedPolicy:
                 actions = np.where(
                     greedy.reshape(-1, *[1] * (actions.ndim - 1)), head.mode(dist_params).numpy(), actions
                 )
-        probs = probabilities(dist_params).tolist() if any(row.probs for row in rows) else [None] * count
+        chances = head.probabilities(dist_params) if any(row.probs for row in rows) else None
+        probs = [None] * count if chances is None else chances.tolist()
         values, cores = output.values[:count].tolist(), output.core[:count].tolist()
         return [
             self._decided(rows[place], actions[place], values[place], probs[place], State(cores[place], member))

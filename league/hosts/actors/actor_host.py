@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,15 +15,21 @@ import torch
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
+from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
 from league.agents.acting.split_arena import SplitArena
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls
-from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from league.agents.unroll.device_unrolls import DeviceUnrolls
+from league.agents.unroll.episodes import EpisodeRecorder, Episodes
+from league.agents.unroll.field_table import Record
+from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
+from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
 from league.envs.bots import make_bot
@@ -64,7 +71,7 @@ class HostedArena(Protocol):
 
     def run(
         self, assignments: Sequence[Assignment], policies: Mapping[str, Policy], *, steps: int
-    ) -> Iterator[AnyUnrolls]: ...
+    ) -> Iterator[Record | DeviceUnrolls]: ...
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]: ...
 
@@ -73,6 +80,15 @@ class HostedArena(Protocol):
     def settle(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _PolicyParts:
+    """The network of a group of players, and the kinds of acting of them and of their snapshots."""
+
+    network: Network
+    acting: ActingKind
+    acting_frozen: ActingKind
 
 
 class ActorHost:
@@ -91,17 +107,21 @@ class ActorHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._imported_networks = {
-            name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
-        }
+        self._imported_networks = dict[str, Network]()
+        self.add_networks(setup.imported_networks)
         rows = setup.num_envs * self._spec.num_seats
+        self._plain = self._parts_of(setup, self._network)
+        self._own = {
+            prefix: self._parts_of(own, build_network(self._spec, own.network, seed=0))
+            for prefix, own in setup.players.items()
+        }
         self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
         self._arenas: dict[str, HostedArena] = {}
         self._generations: dict[str, int] = {}
-        self._pending: dict[str, list[Unrolls]] = {}
+        self._pending: dict[str, list[Record]] = {}
         self._core_tables: dict[tuple[str, int], int] = {}
-        self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
+        self._live: dict[str, AdoptingPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
     def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
@@ -109,6 +129,15 @@ class ActorHost:
         for name, network in networks.items():
             if name not in self._imported_networks:
                 self._imported_networks[name] = build_network(self._spec, network, seed=0)
+
+    def _parts_of(self, setup: HostSetup, network: Network) -> _PolicyParts:
+        place = ActingPlace(_host_number(self._name) % setup.actor_hosts, setup.actor_hosts, setup.num_envs, setup.seed)
+        acting = make_acting(setup.acting, self._spec, place)
+        return _PolicyParts(network, acting, make_acting(setup.acting_frozen, self._spec, place, setting=FROZEN_PLACE))
+
+    def _parts_for(self, name: str) -> _PolicyParts:
+        """The parts of a player or of a snapshot."""
+        return self._own.get(prefix_of(name), self._plain)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.
@@ -134,16 +163,16 @@ class ActorHost:
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
         arena = self._arena(key)
-        for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
+        for recorded in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
-            self._send(lease.home, unrolls, learners)
+            self._send(lease.home, recorded, learners)
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
 
-    def _send(self, player: str, unrolls: AnyUnrolls, learners: LearnerClient) -> None:
+    def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
         """Send what was recorded to the player's learner, and adopt the weights that come back."""
-        assert isinstance(unrolls, Unrolls)
-        for chunk in self._chunks(player, unrolls):
+        assert not isinstance(recorded, DeviceUnrolls)
+        for chunk in self._chunks(player, recorded):
             self._adopt(player, learners.push(player, chunk))
 
     def take_failures(self) -> tuple[GameFailure, ...]:
@@ -190,7 +219,8 @@ class ActorHost:
             assert isinstance(arena, Arena), "the state of one arena for one in parts"
             arena.load(arrays, assignments, policies)
             if pending is not None:
-                self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
+                chunk, evolves = self._codec.open(pending.tobytes()), self._setup.of(key).learner.evolves
+                self._pending[key] = [chunk.rows_of(Episodes) if evolves else chunk.rows_of(Unrolls)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""
@@ -230,20 +260,40 @@ class ActorHost:
 
     def _new_arena(self, key: str, envs: Sequence[BatchedEnv]) -> Arena | SplitArena:
         counter = OutcomeCounter(self._spec.teams)
-        parts = [self._new_part(key, part, env, counter) for part, env in enumerate(envs)]
+        firsts = itertools.accumulate((env.num_envs for env in envs), initial=0)
+        parts = [
+            self._new_part(key, part, env, counter, first_game=first)
+            for part, (env, first) in enumerate(zip(envs, firsts, strict=False))
+        ]
         return parts[0] if len(parts) == 1 else SplitArena(parts)
 
-    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter) -> Arena:
+    def _new_part(self, key: str, part: int, env: BatchedEnv, counter: OutcomeCounter, *, first_game: int) -> Arena:
         place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}" + (f"/{part}" if part else "")
+        own = self._setup.of(key)
+        others = (self._network, *(parts.network for parts in self._own.values()), *self._imported_networks.values())
         return Arena(
             env,
-            UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
-            max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
-            bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
+            own.unrolls_of(self._spec, self._parts_for(key).network),
+            max_core=max(other.core_size for other in others),
+            bootstrap_time_limits=own.learner.bootstrap_time_limits,
             seed=zlib.crc32(place.encode()),
             core_table=self._core_tables.setdefault((key, part), len(self._core_tables)),
             counter=counter,
+            first_game=first_game,
+            recorder=self._recorder(key, part, num_games=env.num_envs),
         )
+
+    def _recorder(self, key: str, part: int, *, num_games: int) -> EpisodeRecorder | None:
+        """The counter of episodes of an evolving player; None for unrolls, and where nothing is recorded.
+
+        Opposite perturbations are played in parts of the arena: their rounds have equal seeds.
+        """
+        if not self._setup.of(key).learner.evolves or key == RATING_ARENA:
+            return None
+        pair = part % max(self._setup.num_splits // 2, 1)
+        place = f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}/round/{pair}"
+        num_rows = num_games * self._spec.num_seats
+        return EpisodeRecorder(num_games=num_games, num_rows=num_rows, seed=zlib.crc32(place.encode()))
 
     def _policies(
         self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
@@ -257,7 +307,7 @@ class ActorHost:
         if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
-            self._live[name] = self._network_policy(name)
+            self._live[name] = self._network_policy(name, self._parts_for(name).acting)
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
@@ -273,25 +323,28 @@ class ActorHost:
         if is_bot(name):
             bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = self._network_policy(name)
+        policy = self._network_policy(name, self._parts_for(name).acting_frozen)
         policy.adopt(frozen[name])
         return policy
 
-    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
-        """A policy without weights; one with a network of its own acts here in any case."""
-        if self._inference is not None and name not in self._imported_networks:
+    def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
+        """A policy without weights; one with a network of its own acts here, by samples from its own distribution."""
+        if name in self._imported_networks:
+            return NetworkPolicy(self._imported_networks[name], dtype=self._dtype)
+        parts = self._parts_for(name)
+        if self._inference is not None and parts is self._plain:
             return CentralPolicy(name, self._inference)
-        return NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+        return acting.policy(parts.network, dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:
             self._live[player].adopt(weights)
 
-    def _chunks(self, player: str, unrolls: Unrolls) -> Iterator[bytes]:
-        """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
+    def _chunks(self, player: str, recorded: Record) -> Iterator[bytes]:
+        """Collect what was recorded; whole chunks of `chunk_rows` as bytes."""
         pending = self._pending.setdefault(player, [])
-        pending.append(unrolls)
-        rows = self._setup.chunk_rows
+        pending.append(recorded)
+        rows = self._setup.of(player).chunk_rows
         if sum(part.num_rows for part in pending) < rows:
             return
         everything = concatenate(pending)
@@ -300,18 +353,25 @@ class ActorHost:
             pending[:] = [everything.rows(stop, everything.num_rows)] if stop < everything.num_rows else []
             yield self._encoded(player, everything.rows(stop - rows, stop))
 
-    def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
+    def _encoded(self, player: str, recorded: Record) -> bytes:
         """A chunk. Raises EnvError where the env showed or paid what is no number."""
         header = ChunkHeader(
             run=self._setup.run,
             player=player,
-            version_min=int(unrolls.versions.min()),
-            version_max=int(unrolls.versions.max()),
+            version_min=int(recorded.versions.min()),
+            version_max=int(recorded.versions.max()),
+            noise=noise_table(self._setup.seed).checksum if self._setup.of(player).learner.evolves else 0,
         )
         try:
-            return self._codec.encode(unrolls, header)
+            return self._codec.encode(recorded, header)
         except ChunkError as error:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
+
+
+def _host_number(name: str) -> int:
+    """The number at the end of an actor host's name; 0 for a host that is the only one."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _share(whole: int, part: int, parts: int) -> int:

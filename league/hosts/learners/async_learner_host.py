@@ -1,45 +1,46 @@
 """The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
-All learners live on one thread, which alternates between directives and updates. A chunk goes through the feeder of its
-player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
+All learners live on one thread, which alternates between directives and updates. A chunk goes to the row source of its
+player, which holds back whoever pushes. What others may read (the newest
 weights and counts) is one immutable record per player, replaced after each update.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from league.agents.learner.data.feeder import GPU_DECODERS, Feeder
-from league.agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
+from league.agents.learner.data.feeder import GPU_DECODERS
+from league.agents.learner.data.row_source import RowSource, SourcePlace
+from league.agents.learner.errors import FeederClosedError, FeederTimeoutError
 from league.agents.learner.learner import Learner, UpdateReport
-from league.agents.nets.network import build_network
 from league.agents.torch_runtime import prepare_process
 from league.agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
+from league.hosts.learners.in_step import InStep
 from league.hosts.learners.learner_host import (
+    LearnersStoppedError,
     Newest,
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     newest_of,
     player_learner,
+    player_source,
     progress_of,
 )
+from league.hosts.learners.requests import Answer, Request
 from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
-
-Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
 
@@ -53,28 +54,28 @@ PUBLISH_FRACTION = 0.1
 """
 
 
-class LearnersStoppedError(LearnerError):
-    """The learners' thread has ended; the message says why."""
-
-
 @dataclass
 class _Held:
     """A player between two resets.
 
     Fields:
       newest: its weights are those published last; the rest is that of the last update.
+      in_step: its actor hosts, where they wait for their update.
       first_version: chunks of older weights are those of its past self and are dropped.
       whole: a batch was begun too early: wait for all of its rows.
       asked: whether an actor has asked since weights were published. due_at: time before which none are.
+      generation: of its weights.
     """
 
     learner: Learner
-    feeder: Feeder[OpenChunk]
+    source: RowSource[OpenChunk]
     newest: Newest
+    in_step: InStep
     first_version: int = 0
     whole: bool = False
     asked: bool = True
     due_at: float = 0.0
+    generation: int = 0
 
 
 class AsyncLearnerHost:
@@ -111,11 +112,9 @@ class AsyncLearnerHost:
         self._spare_cores = spare_cores
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
-        network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
-        self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._requests: deque[Request[Any]] = deque()
         self._held: dict[str, _Held] = {}
         self._next_player: deque[str] = deque()
         self._refused: Counter[str] = Counter()
@@ -131,8 +130,8 @@ class AsyncLearnerHost:
         """As in the protocol."""
         self._request(lambda: self._install(task))
 
-    def push(self, player: str, chunk: bytes) -> Weights:
-        """As in the protocol; returns as soon as there is room for the chunk.
+    def push(self, player: str, chunk: bytes, *, sender: str = "") -> Weights:
+        """As in the protocol; returns when there is room for the chunk or, with `wait_for_update`, as by `InStep.wait`.
 
         Raises:
           ChunkError: also where it has too many rows.
@@ -143,18 +142,28 @@ class AsyncLearnerHost:
         check_address(header, run=self._setup.run, player=player)
         while True:
             held = self._get(player)
-            if not 1 <= num_rows <= held.feeder.capacity:
-                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            if not 1 <= num_rows <= held.source.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.source.capacity}")
             held.asked = True
             if header.version_max < held.first_version:
                 return held.newest.weights
+            until = time.monotonic() + self._setup.deadlines.credit_s
             try:
-                held.feeder.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+                with self._changed if self._setup.wait_for_update else contextlib.nullcontext():
+                    held.source.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+                    if self._setup.wait_for_update:
+                        held.in_step.wait(num_rows, sender=sender, until=until)
             except FeederClosedError:
                 if self._get(player) is held:
                     raise
                 continue  # reset meanwhile
             return self._get(player).newest.weights
+
+    def leave(self, player: str, *, sender: str) -> None:
+        """Tell those who wait for their update that an actor host plays for this player no more."""
+        held = self._held.get(player)
+        if held is not None:
+            held.in_step.leave(sender)
 
     def published(self, player: str) -> Weights:
         """As in the protocol."""
@@ -209,15 +218,12 @@ class AsyncLearnerHost:
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Have the learners' thread do it. Raises TimeoutError where it is late; what is not begun then is not done."""
-        answer: Future[Answer] = Future()
+        asked = Request(request)
         with self._changed:
             self._raise_if_over()
-            self._requests.append((request, answer))
+            self._requests.append(asked)
             self._changed.notify_all()
-        try:
-            return answer.result(timeout=self._request_deadline_s)
-        finally:
-            answer.cancel()  # nothing where it has an answer, or is being carried out
+        return asked.result(self._request_deadline_s)
 
     def _serve(self) -> None:
         """The life of the learners' thread."""
@@ -233,9 +239,8 @@ class AsyncLearnerHost:
             with self._changed:
                 self._closed, requests = True, list(self._requests)
                 self._requests.clear()
-            for _, answer in requests:
-                if answer.set_running_or_notify_cancel():
-                    answer.set_exception(self._stopped())
+            for request in requests:
+                request.refuse(self._stopped())
             for player in list(self._held):
                 self._drop(player)
 
@@ -244,8 +249,7 @@ class AsyncLearnerHost:
         with self._changed:
             while not self._closed:
                 if self._requests:
-                    request, answer = self._requests.popleft()
-                    return lambda: _carry_out(request, answer)
+                    return self._requests.popleft().carry_out
                 player = self._ready()
                 if player is not None:
                     return lambda: self._learn(player)
@@ -254,11 +258,11 @@ class AsyncLearnerHost:
 
     def _ready(self) -> str | None:
         """The next player with a whole batch, else the next whose first rows have arrived."""
-        ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
-        rows = self._setup.learner.batch_rows
-        block = rows // self._setup.learner.microbatches
-        whole = (player for player in self._next_player if ready[player] >= rows)
-        begun = (player for player in self._next_player if ready[player] >= block and not self._held[player].whole)
+        ready = {player: self._held[player].source.rows_ready for player in self._next_player}
+        rows = {player: self._setup.of(player).learner.batch_rows for player in ready}
+        block = {player: rows[player] // self._setup.of(player).learner.microbatches for player in ready}
+        whole = (player for player in ready if ready[player] >= rows[player])
+        begun = (player for player in ready if ready[player] >= block[player] and not self._held[player].whole)
         return next(whole, None) or next(begun, None)
 
     def _learn(self, player: str) -> None:
@@ -266,13 +270,15 @@ class AsyncLearnerHost:
         self._next_player.remove(player)
         self._next_player.append(player)
         try:
-            with held.feeder.batch(timeout_s=self._patience_s) as blocks:
+            with held.source.batch(timeout_s=self._patience_s) as blocks:
                 report = held.learner.update_stream(
                     blocks,
                     budget_fraction=self.budget_fraction,
-                    threads=self._threads_of_use(),
-                    ahead=held.feeder.ahead,
+                    threads=self._threads_of_use(player),
+                    ahead=blocks.ahead,
+                    fresh_steps=blocks.fresh_steps,
                 )
+                held.source.learnt(held.learner.row_errors)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return
@@ -281,20 +287,21 @@ class AsyncLearnerHost:
                 return
             raise
         held.whole = False
-        if held.asked and self._clock() >= held.due_at:
+        if self._setup.wait_for_update or (held.asked and self._clock() >= held.due_at):
             self._publish(player, held, report)
         else:
             weights = held.newest.weights
             held.newest = Newest(weights, progress_of(player, held.learner), report, held.learner.skipped_updates)
+        held.in_step.learnt()
 
-    def _threads_of_use(self) -> int:
+    def _threads_of_use(self, player: str) -> int:
         """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
 
         A batch in parts costs more in total than in one piece, so that it is cut only where cores would be idle.
         """
-        config = self._setup.learner
+        config = self._setup.of(player).learner
         with self._changed:
-            waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
+            waiting = sum(held.source.waiting for held in self._held.values()) // self._pushes_each
         most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
         return next(number for number in range(most, 0, -1) if config.batch_rows % number == 0)
 
@@ -314,32 +321,33 @@ class AsyncLearnerHost:
         self._drop(task.player)
         workers = self._workers_of(task.player)
         learner = player_learner(task, self._setup, self._spec, dtype=self._dtype, workers=workers)
-        self._hold(task.player, learner, first_version=0)
+        self._hold(task.player, learner, first_version=0, generation=task.generation)
 
     def _reset(self, player: str, weights: Weights) -> None:
         held = self._get(player)
         held.learner.reset(weights)
-        self._hold(player, held.learner, first_version=held.learner.version)
-        held.feeder.close()
-        self._count_refused(player, held.feeder)
+        self._hold(player, held.learner, first_version=held.learner.version, generation=held.generation + 1)
+        self._release(player, held)
 
     def _checkpoint(self, player: str) -> CheckpointTaken:
         learner = self._get(player).learner
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 
-    def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
-        feeder = Feeder(
-            self._unrolls,
-            self._setup.learner,
-            decode=_decoded,
-            chunk_rows=self._setup.chunk_rows,
+    def _hold(self, player: str, learner: Learner, *, first_version: int, generation: int) -> None:
+        has_gpu = torch.cuda.is_available()
+        own = self._setup.of(player)
+        place: SourcePlace[OpenChunk] = SourcePlace(
+            lambda chunk: decoded(chunk, own),
+            threads=GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1,
             changed=self._changed,
-            threads=GPU_DECODERS if torch.cuda.is_available() else 1,
-            pinned=torch.cuda.is_available(),
+            pinned=has_gpu,
+            generation=generation,
         )
-        feeder.start()
+        source = player_source(player, self._setup, self._spec, place)
+        in_step = InStep(self._changed, batch_rows=own.learner.batch_rows)
         with self._changed:
-            self._held[player] = _Held(learner, feeder, newest_of(player, learner, None), first_version)
+            newest = newest_of(player, learner, None)
+            self._held[player] = _Held(learner, source, newest, in_step, first_version, generation=generation)
             if player not in self._next_player:
                 self._next_player.append(player)
 
@@ -349,17 +357,22 @@ class AsyncLearnerHost:
             if held is not None:
                 self._next_player.remove(player)
         if held is not None:
-            held.feeder.close()
-            self._count_refused(player, held.feeder)
+            self._release(player, held)
             held.learner.close()
+
+    def _release(self, player: str, held: _Held) -> None:
+        """End what holds the rows of a player; its learner stays."""
+        held.source.close()
+        held.in_step.close()
+        self._count_refused(player, held.source)
 
     def _progress_of(self, player: str, held: _Held) -> LearnerProgress:
         newest = held.newest
-        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.feeder))
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, self._count_refused(player, held.source))
 
-    def _count_refused(self, player: str, feeder: Feeder[OpenChunk]) -> int:
+    def _count_refused(self, player: str, source: RowSource[OpenChunk]) -> int:
         """Chunks of a player that were refused so far; those that are new are logged."""
-        new = feeder.report()
+        new = source.report()
         if new.refused:
             logger.warning("%d chunks of %s were refused: %s", new.refused, player, new.reason)
         with self._changed:
@@ -382,18 +395,3 @@ class AsyncLearnerHost:
         stopped = LearnersStoppedError(reason)
         stopped.__cause__ = self._error
         return stopped
-
-
-def _decoded(chunk: OpenChunk) -> Unrolls:
-    unrolls = chunk.unrolls()
-    check_versions(chunk.header, unrolls)
-    return unrolls
-
-
-def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:
-    if not answer.set_running_or_notify_cancel():  # whoever asked has given it up
-        return
-    try:
-        answer.set_result(request())
-    except Exception as error:  # the boundary of the learners' thread: raised again in the caller's
-        answer.set_exception(error)

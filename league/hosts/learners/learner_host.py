@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import torch
 
 from league.agents.learner.build import build_learner
-from league.agents.learner.errors import GradientCheckError
+from league.agents.learner.data.row_source import ChunkT, RowSource, SourcePlace, make_row_source
+from league.agents.learner.errors import GradientCheckError, LearnerError
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
-from league.agents.unroll.codec import ChunkError, ChunkHeader
+from league.agents.nets.network import build_network
+from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
+from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.field_table import Record
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
@@ -32,6 +38,10 @@ class Workers:
 
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or directive for a player that this host does not hold (any more)."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +137,18 @@ def player_learner(
     Raises:
       LeagueError: its backend computes wrong gradients.
     """
+    own = setup.of(task.player)
     try:
         learner = build_learner(
             spec,
-            setup.network,
-            tuned(task.learner or setup.learner, task.hyperparameters),
-            seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
+            own.network,
+            tuned(task.learner or own.learner, task.hyperparameters),
+            seed=_seed_of(task.player, setup),
             dtype=dtype,
             teacher=setup.teacher,
             launcher=workers.launcher,
             stage_device=workers.device,
+            run_seed=setup.seed,
         )
     except GradientCheckError as error:
         raise LeagueError(f"learner.pipeline: {error}.") from error
@@ -145,6 +157,20 @@ def player_learner(
     elif task.weights is not None:
         learner.load_weights(task.weights, trained_steps=task.trained_steps)
     return learner
+
+
+def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
+    """The row source of a player. place: all but the facts of the run and of the player."""
+    own = setup.of(player)
+    network = build_network(spec, own.network, seed=0)
+    folder = Path(setup.rows) / player if setup.rows else None
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup), folder=folder)
+    return make_row_source(own.unrolls_of(spec, network), own.learner, here)
+
+
+def _seed_of(player: str, setup: HostSetup) -> int:
+    """Of a player's learner, and of the choice of its rows."""
+    return zlib.crc32(f"{setup.seed}/{player}".encode())
 
 
 def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
@@ -157,7 +183,33 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
 
 
-def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
+def decoded(chunk: OpenChunk, setup: HostSetup) -> Unrolls | Episodes:
+    """The rows of a chunk, of the kind that its player learns from. setup: of the player.
+
+    Raises:
+      ChunkError: they are of another kind, the header does not cover their versions, or the host that made them has
+        another table of noise.
+    """
+    if not setup.learner.evolves:
+        unrolls = chunk.unrolls()
+        check_versions(chunk.header, unrolls)
+        return unrolls
+    own = noise_table(setup.seed).checksum
+    if chunk.header.noise != own:
+        raise ChunkError(
+            f"the table of noise of the actor host has the checksum {chunk.header.noise:x}, the learner's {own:x}: "
+            "equal indices mean different perturbations; run the same version of numpy on every machine"
+        )
+    episodes = chunk.rows_of(Episodes)
+    check_versions(chunk.header, episodes)
+    try:
+        episodes.check()
+    except ValueError as error:
+        raise ChunkError(str(error)) from error
+    return episodes
+
+
+def check_versions(header: ChunkHeader, unrolls: Record) -> None:
     """Refuse a chunk whose header does not cover its rows' versions: by the header it is kept or dropped after a reset.
 
     Raises:

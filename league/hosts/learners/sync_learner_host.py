@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.unroll.codec import Lz4Codec
-from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls, concatenate_any
+from league.agents.unroll.device_unrolls import AnyRows, DeviceUnrolls
 from league.agents.weights import Weights
 from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import (
@@ -14,8 +15,9 @@ from league.hosts.learners.learner_host import (
     UnknownPlayer,
     Workers,
     check_address,
-    check_versions,
+    decoded,
     player_learner,
+    player_source,
     progress_of,
 )
 from league.hosts.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
@@ -36,7 +38,8 @@ class SyncLearnerHost:
         self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
-        self._waiting: dict[str, list[AnyUnrolls]] = {}
+        self._generations: dict[str, int] = {}
+        self._sources: dict[str, RowSource[AnyRows]] = {}
         self._updates: dict[str, UpdateReport] = {}
         self._published: dict[str, Weights] = {}
         self._first_version: dict[str, int] = {}
@@ -47,7 +50,8 @@ class SyncLearnerHost:
         self._learners[task.player] = player_learner(
             task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
         )
-        self._waiting[task.player] = []
+        self._generations[task.player] = task.generation
+        self._sources[task.player] = self._source(task.player)
 
     def push(self, player: str, chunk: bytes) -> Weights:
         """As in the protocol; learns at once from every whole batch.
@@ -56,12 +60,12 @@ class SyncLearnerHost:
           NonFiniteError: from the learner.
         """
         learner = self._learner(player)
-        header, unrolls = self._codec.decode(chunk)
-        check_address(header, run=self._setup.run, player=player)
-        check_versions(header, unrolls)
-        if header.version_max < self._first_version.get(player, 0):
+        opened = self._codec.open(chunk)
+        check_address(opened.header, run=self._setup.run, player=player)
+        rows = decoded(opened, self._setup.of(player))
+        if opened.header.version_max < self._first_version.get(player, 0):
             return self._published_weights(player)
-        self._take(player, learner, unrolls)
+        self._take(player, learner, rows)
         return self._published_weights(player)
 
     def push_rows(self, player: str, rows: DeviceUnrolls) -> Weights:
@@ -101,7 +105,9 @@ class SyncLearnerHost:
         learner = self._learner(player)
         learner.reset(weights)
         self._first_version[player] = learner.version
-        self._waiting[player] = []
+        self._generations[player] += 1
+        self._sources[player].close()
+        self._sources[player] = self._source(player)
 
     def reconfigure(self, task: Reconfigure) -> None:
         """As in the protocol."""
@@ -118,20 +124,24 @@ class SyncLearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _take(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
-        waiting = self._waiting[player]
-        waiting.append(unrolls)
-        if sum(part.num_rows for part in waiting) >= self._setup.learner.batch_rows:
-            self._learn(player, learner, concatenate_any(waiting))
+    def _take(self, player: str, learner: Learner, unrolls: AnyRows) -> None:
+        """Take rows in and learn from every batch that is whole."""
+        source, config = self._sources[player], self._setup.of(player).learner
+        source.push(unrolls, num_rows=unrolls.num_rows)
+        while source.rows_ready >= config.batch_rows:
+            with source.batch(timeout_s=0.0) as blocks:
+                self._updates[player] = learner.update_stream(
+                    blocks,
+                    budget_fraction=self.budget_fraction,
+                    threads=config.pieces,
+                    fresh_steps=blocks.fresh_steps,
+                )
+                source.learnt(learner.row_errors)
 
-    def _learn(self, player: str, learner: Learner, unrolls: AnyUnrolls) -> None:
-        rows = self._setup.learner.batch_rows
-        stop = unrolls.num_rows - unrolls.num_rows % rows
-        for start in range(0, stop, rows):
-            batch = unrolls.rows(start, start + rows)
-            self._updates[player] = learner.update(batch, budget_fraction=self.budget_fraction)
-        left = unrolls.rows(stop, unrolls.num_rows)
-        self._waiting[player] = [left] if left.num_rows else []
+    def _source(self, player: str) -> RowSource[AnyRows]:
+        """An empty source of a player's rows, which come decoded."""
+        place = SourcePlace(_as_they_are, threads=0, generation=self._generations[player])
+        return player_source(player, self._setup, self._spec, place)
 
     def _published_weights(self, player: str) -> Weights:
         """The newest weights; the same object until the version changes."""
@@ -150,5 +160,10 @@ class SyncLearnerHost:
         learner = self._learners.pop(player, None)
         if learner is not None:
             learner.close()
-        for table in (self._waiting, self._updates, self._published, self._first_version):
+            self._sources.pop(player).close()
+        for table in (self._updates, self._published, self._first_version):
             table.pop(player, None)
+
+
+def _as_they_are(rows: AnyRows) -> AnyRows:
+    return rows

@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,8 @@ from league.agents.acting.central.inference_server import InferenceServer
 from league.agents.acting.central.socket_client import SocketClient
 from league.agents.learner.build import choose_dtype
 from league.agents.learner.errors import LearnerError
+from league.agents.learner.evolution.noise_table import noise_table
+from league.agents.learner.evolution.published import EvolvedWeights, WeightsFollower, WeightSteps
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.torch_runtime import prepare_process
@@ -32,7 +34,7 @@ from league.envs.registry import spec_of
 from league.hosts.actors.actor_host import ActorHost
 from league.hosts.host_log import logs_its_errors, open_log
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
-from league.hosts.learners.learner_host import LearnerHost, UnknownPlayer, Workers
+from league.hosts.learners.learner_host import UnknownPlayer, Workers
 from league.hosts.on_ray.frozen_objects import NewestAnswer, NewestObjects
 from league.hosts.on_ray.nodes.learner_groups import ANY, WorkerPlace
 from league.hosts.on_ray.ray_actors import actor_class
@@ -97,13 +99,21 @@ class RemoteClient:
     Args:
       handles: player -> handle of the learner host that holds it.
       push_s: longest wait for one answer.
+      sender: name of the actor host. credits: see `CREDITS`; 0 waits for the answer to every chunk.
+      seed: of the run, for the noise of evolution strategies.
     """
 
-    def __init__(self, handles: Mapping[str, Any], *, push_s: float) -> None:
+    def __init__(
+        self, handles: Mapping[str, Any], *, push_s: float, sender: str = "", credits: int = CREDITS, seed: int = 0
+    ) -> None:
         self._handles = handles
         self._push_s = push_s
+        self._sender = sender
+        self._credits = credits
+        self._pushed_to: set[str] = set()
         self._on_the_way: deque[tuple[str, Any]] = deque()
         self._held: dict[str, _Held] = {}
+        self._followed = defaultdict[str, WeightsFollower](lambda: WeightsFollower(noise_table(seed)))
 
     def use(self, handles: Mapping[str, Any]) -> None:
         """Take over new handles; what is on its way to a replaced host is given up."""
@@ -114,12 +124,21 @@ class RemoteClient:
         self._handles = handles
 
     def push(self, player: str, chunk: bytes) -> Weights | None:
-        """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
-        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, have=self._have(player))))
+        """As in the protocol; waits while the player's learner has as many chunks to do as there are credits."""
+        self._pushed_to.add(player)
+        push = self._handles[player].push.remote(player, chunk, have=self._have(player), sender=self._sender)
+        self._on_the_way.append((player, push))
         newest = None
-        while sum(name == player for name, _ in self._on_the_way) > CREDITS:
+        while sum(name == player for name, _ in self._on_the_way) > self._credits:
             newest = self._take(player) or newest
         return newest
+
+    def leave(self) -> None:
+        """Tell the learners that no chunk follows for now, where others wait for one."""
+        if not self._credits:
+            for player in self._pushed_to & self._handles.keys():
+                self._handles[player].leave.remote(player, sender=self._sender)
+        self._pushed_to.clear()
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
@@ -143,13 +162,15 @@ class RemoteClient:
             answer: NewestAnswer | None = ray.get(reference, timeout=self._push_s)
             if answer is None or answer.serial < self._have(player):  # overtaken by a later one
                 return None
-            weights: Weights = answer.weights or ray.get(answer.reference, timeout=self._push_s)
+            newest = answer.weights or ray.get(answer.reference, timeout=self._push_s)
         except UnknownPlayer as error:
             raise LeaseUnplayable("the learner host holds the player no more") from error
         except LEARNER_LOST as error:
             raise LeaseUnplayable(f"the learner did not answer: {type(error).__name__}") from error
-        self._held[player] = _Held(answer.serial, weights)
-        return weights
+        if isinstance(newest, EvolvedWeights | WeightSteps):
+            newest = self._followed[player].follow(newest)
+        self._held[player] = _Held(answer.serial, newest)
+        return self._held[player].weights
 
 
 def frozen_weights(frozen: Mapping[str, Any], *, timeout_s: float) -> dict[str, Weights]:
@@ -179,7 +200,8 @@ class ActorHostProcess:
 
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         self._host = ActorHost(setup, name=name, dtype=dtype, connect=connect if setup.inference else None)
-        self._client = RemoteClient({}, push_s=self._push_s)
+        credits = 0 if setup.wait_for_update else CREDITS
+        self._client = RemoteClient({}, push_s=self._push_s, sender=name, credits=credits, seed=setup.seed)
 
     def ready(self) -> tuple[int, str]:
         """The process id and the machine, once everything is built."""
@@ -206,6 +228,8 @@ class ActorHostProcess:
             answer = self._host.play(lease, frozen=weights, learners=self._client)
         except InferenceLost as error:
             raise LeaseUnplayable(str(error)) from error
+        finally:
+            self._client.leave()
         return answer, self._host.take_failures()
 
 
@@ -263,7 +287,7 @@ class LearnerHostProcess:
             spare_cores=spare_cores,
         )
         host.start()
-        self._host: LearnerHost = host
+        self._host = host
         self._newest = NewestObjects(ray.put)
 
     def ready(self) -> tuple[int, str]:
@@ -277,9 +301,14 @@ class LearnerHostProcess:
 
     @logs_its_errors
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
-    def push(self, player: str, chunk: bytes, *, have: int) -> NewestAnswer | None:
+    def push(self, player: str, chunk: bytes, *, have: int, sender: str) -> NewestAnswer | None:
         """As `LearnerHost.push`, answered as by `NewestObjects.answer`."""
-        return self._newest.answer(player, self._host.push(player, chunk), have=have)
+        return self._newest.answer(player, self._host.push(player, chunk, sender=sender), have=have)
+
+    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
+    def leave(self, player: str, *, sender: str) -> None:
+        """As `AsyncLearnerHost.leave`."""
+        self._host.leave(player, sender=sender)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def weights(self, player: str, *, have: int) -> NewestAnswer | None:

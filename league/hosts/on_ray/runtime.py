@@ -119,7 +119,8 @@ class RayRuntime:
             self._reaper.start()
             self._cluster.start()
         held = {name: self._roster.players_of(name) for name in self._roster.of_kind("learner_host")}
-        self._placement.start(held, num_workers=self._setup.learner.pipeline.num_workers)
+        setups = (self._setup, *self._setup.players.values())
+        self._placement.start(held, num_workers=max(setup.learner.pipeline.num_workers for setup in setups))
         for host in self._roster.hosts.values():
             self._spawn(host)
 

@@ -46,10 +46,12 @@ class OpenConditions:
     Fields:
       seed: of draws that are the contender's own, such as a bot's.
       greedy: whether networks take the likeliest action; bots and engines have rules of their own.
+      search: simulations of networks before each move, which is then the most visited one; 0 for none.
     """
 
     seed: int
     greedy: bool
+    search: int = 0
 
 
 def plain_game(env: EnvConfig, spec: EnvSpec, kind: GameKind | None = None) -> Game:

@@ -125,9 +125,10 @@ def shape_of(spec: EnvSpec) -> tuple[str, tuple[int, ...]]:
     return spec_hash(spec), tuple(places[team] for team in spec.teams)
 
 
-def require_playable(contenders: Sequence[Contender], game: Game) -> None:
+def require_playable(contenders: Sequence[Contender], game: Game, *, search: int = 0) -> None:
     """Ask every contender for one move, so that one who cannot play is named before the first game.
 
+    search: see `OpenConditions`.
     Raises:
       LeagueError, EnvError: it cannot play.
     """
@@ -136,7 +137,7 @@ def require_playable(contenders: Sequence[Contender], game: Game) -> None:
         turn = env.reset(0)
         slots = np.arange(1)
         for contender in contenders:
-            with contender.open(game, OpenConditions(seed=0, greedy=True)) as policy:
+            with contender.open(game, OpenConditions(seed=0, greedy=True, search=search)) as policy:
                 core = np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32)
                 policy.act(ActInputs(env, turn, slots, core, [[]]), np.random.default_rng(0))
                 if isinstance(policy, Fallible) and policy.failed_games():

@@ -33,7 +33,8 @@ class StoredContender:
     Fields:
       name, identity, reason, game, copies: as of `Contender`.
       source: the folder.
-      opened: policies made so far, by the game's shape and whether they are greedy; they hold nothing of a match.
+      opened: policies made so far, by the game's shape, whether they are greedy and how far they search; they hold
+        nothing that changes a match.
         Building a network takes longer than some matches.
     """
 
@@ -43,14 +44,15 @@ class StoredContender:
     game: Game
     copies: tuple[FrozenCopy, ...]
     source: Path
-    opened: dict[tuple[str, bool], Policy] = field(default_factory=dict, compare=False, repr=False)
+    opened: dict[tuple[str, bool, int], Policy] = field(default_factory=dict, compare=False, repr=False)
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
         """See `Contender.open`."""
-        key = spec_hash(game.spec), conditions.greedy
+        key = spec_hash(game.spec), conditions.greedy, conditions.search
         if key not in self.opened:
-            self.opened[key] = self._loaded(game, conditions).as_seat_policy(greedy=conditions.greedy)
+            loaded = self._loaded(game, conditions)
+            self.opened[key] = loaded.as_seat_policy(greedy=conditions.greedy, search=conditions.search)
         yield self.opened[key]
 
     def _loaded(self, game: Game, conditions: OpenConditions) -> LoadedPolicy | LoadedMixture:

@@ -26,11 +26,13 @@ class ContestConditions:
       seed: of openings, draws and sampled actions.
       opening_plies: uniformly random legal plies before anyone acts, see `play_match`.
       greedy: whether networks take the likeliest action.
+      search: simulations of networks before each move; 0 for none.
     """
 
     seed: int = 0
     opening_plies: int = 2
     greedy: bool = True
+    search: int = 0
 
 
 def play_batch(
@@ -57,9 +59,8 @@ def play_batch(
     """
     seed = int(np.random.default_rng([conditions.seed, number]).integers(2**31))
     with ExitStack() as opened:
-        policies = [
-            opened.enter_context(contender.open(game, OpenConditions(seed, conditions.greedy))) for contender in lineup
-        ]
+        own = OpenConditions(seed, conditions.greedy, conditions.search)
+        policies = [opened.enter_context(contender.open(game, own)) for contender in lineup]
         return play_match(
             game.env,
             policies,

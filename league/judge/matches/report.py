@@ -65,13 +65,15 @@ class Conditions:
       games: of each match.
       seed: of openings, bots and sampled actions.
       opening_plies: random plies before the policies take over, see `play_match`.
-      greedy: whether policies took the likeliest action of one forward pass, without search, instead of sampling.
+      greedy: whether policies took the likeliest action of one forward pass instead of sampling.
+      search: simulations before each move, which was then the most visited one; 0 for none.
     """
 
     games: int
     seed: int
     opening_plies: int
     greedy: bool
+    search: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def evaluate_run(
     seed: int = 0,
     opening_plies: int = 2,
     greedy: bool | None = None,
+    simulations: int = 0,
     trust: bool = False,
     progress: Progress | None = None,
     limit_s: float | None = None,
@@ -140,6 +143,7 @@ def evaluate_run(
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where two sides move in turn and nothing hidden is known. Elsewhere it
         samples, since a fixed choice is easily exploited there.
+      simulations: of policies before each move, see `LoadedPolicy.as_seat_policy`.
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       replays: folder in which the games are recorded; None records nothing.
@@ -155,10 +159,12 @@ def evaluate_run(
     deadline = None if limit_s is None else Deadline.after(limit_s)
     if greedy is None:
         greedy = not run.kind.must_mix
-    policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
+    policies: dict[str, Policy] = {
+        one.name: one.policy.as_seat_policy(greedy=greedy, search=simulations) for one in found
+    }
     teams = run.spec.num_teams
     games = run.evaluation.games if games is None else games
-    conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
+    conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy, simulations)
     asked = BotGames(conditions.games, 1 if teams == 1 else len(policies), seed)
     fitting, notes = bots_to_play(run, bots, asked, deadline=deadline, say=say)
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)

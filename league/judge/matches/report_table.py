@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from league.envs.text.number_text import number_text
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow
 from league.judge.matches.report import EvalReport, PlayerRow
 from league.text_table import TextTable
-from league.wording import number_text
 
 GAP = "  "
 MEAN = "mean"
@@ -39,6 +39,8 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
         intervals become half their width, then only the scores stay.
     """
     how = "likeliest action, no search" if report.conditions.greedy else "sampled actions"
+    if report.conditions.search:
+        how = f"most visited action of {report.conditions.search} simulations"
     played = {row.games for row in report.pairs} | {row.games for row in report.returns}
     games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
     title = f"{report.env_id}: {how}, {games} games a cell"

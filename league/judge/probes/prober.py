@@ -39,7 +39,7 @@ NUMBER = re.compile(r"\d[\d.,]*")
 """Numbers vary in remarks that say the same, such as measured times."""
 TRAINING = "training"
 
-Execute = Callable[[Command], bool]
+Ask = Callable[[Command], bool]
 """Has the league decide on a command; False where it is refused."""
 
 
@@ -133,26 +133,26 @@ class Prober:
         """The task, when it was asked, and the processor time of its process until then."""
         self._noted_s, self._used = 0.0, 0.0
 
-    def look(self, state: LeagueState, core_seconds: float, *, execute: Execute, phase: str) -> None:
+    def look(self, state: LeagueState, core_seconds: float, *, ask: Ask, phase: str) -> None:
         """Do what is due. Only while the league trains a further probe begins.
 
         Args:
           core_seconds: processor time that the run has used.
-          execute: has the league decide on a command. Its event becomes durable before the next look.
+          ask: has the league decide on a command. Its event becomes durable before the next look.
           phase: "training", "rating" or "draining".
         """
         task, begins = state.probes.open, phase == TRAINING
         if self._asked is not None:
-            self._mind(*self._asked, execute)
-            self._note(execute)
+            self._mind(*self._asked, ask)
+            self._note(ask)
         elif task is not None and state.probes.open_core_seconds:
-            execute(SpendProbe(task.number, state.probes.open_core_seconds, is_lost=True))
+            ask(SpendProbe(task.number, state.probes.open_core_seconds, is_lost=True))
         elif task is not None and begins:
-            self._ask(state, task, core_seconds, execute)
+            self._request(state, task, core_seconds, ask)
         elif begins:
             command = self._due(state, core_seconds)
             if command is not None:
-                execute(command)
+                ask(command)
 
     def close(self) -> None:
         """End the process; an open probe is run again by the next start."""
@@ -184,10 +184,10 @@ class Prober:
         own = allowed / len(self._probes) - known.costs.get(name, 0.0)
         return min(own, allowed - known.core_seconds - (0.0 if self._process.is_running else self._start_s))
 
-    def _ask(self, state: LeagueState, task: ProbeTask, core_seconds: float, execute: Execute) -> None:
+    def _request(self, state: LeagueState, task: ProbeTask, core_seconds: float, ask: Ask) -> None:
         probe = self._probes.get(task.probe)
         if probe is None:
-            execute(EndProbe(ProbeOutcome(task.number, problem=f"{task.probe} is not among probes.kinds any more")))
+            ask(EndProbe(ProbeOutcome(task.number, problem=f"{task.probe} is not among probes.kinds any more")))
             return
         limit_s = max(self._limit_s(state, task.probe, core_seconds), probe.least_core_seconds)
         names = (task.snapshot, *task.against)
@@ -197,45 +197,45 @@ class Prober:
             self._process.ask(request)
         except LineWorkerFailed as error:
             self._process.end()
-            self._finish(ProbeOutcome(task.number, problem=f"its process {error}"), task, execute)
+            self._finish(ProbeOutcome(task.number, problem=f"its process {error}"), task, ask)
         else:
             self._asked = (task, self._monotonic(), before)
             self._noted_s, self._used = self._monotonic(), 0.0
 
-    def _mind(self, task: ProbeTask, since: float, before: float, execute: Execute) -> None:
+    def _mind(self, task: ProbeTask, since: float, before: float, ask: Ask) -> None:
         """Take the answer, or give the probe up."""
         try:
             outcome = self._process.answer()
         except (LineWorkerFailed, ValueError) as error:
-            self._give_up(task, before, f"its answer cannot be read: {error}", execute)
+            self._give_up(task, before, f"its answer cannot be read: {error}", ask)
             return
         if outcome is not None:
             if outcome.start_core_seconds:
                 self._start_s = outcome.start_core_seconds
-            self._finish(outcome, task, execute)
+            self._finish(outcome, task, ask)
         elif self._process.has_died:
             words = self._process.last_words()
-            self._give_up(task, before, f"its process died{words and f': {words}'}", execute)
+            self._give_up(task, before, f"its process died{words and f': {words}'}", ask)
         elif self._monotonic() - since > self._config.deadline_s:
-            self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", execute)
+            self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", ask)
 
-    def _note(self, execute: Execute) -> None:
+    def _note(self, ask: Ask) -> None:
         """Have the cost of the running attempt so far in the journal, from time to time."""
         now = self._monotonic()
         if self._asked is not None and now - self._noted_s >= NOTE_EVERY_S:
             task, _, before = self._asked
             self._noted_s, self._used = now, max(self._process.core_seconds() - before, self._used)
-            execute(SpendProbe(task.number, self._used))
+            ask(SpendProbe(task.number, self._used))
 
-    def _give_up(self, task: ProbeTask, before: float, problem: str, execute: Execute) -> None:
+    def _give_up(self, task: ProbeTask, before: float, problem: str, ask: Ask) -> None:
         used = max(self._process.core_seconds() - before, self._used)
         self._process.end()
-        self._finish(ProbeOutcome(task.number, core_seconds=used, problem=problem[:MAX_PROBLEM]), task, execute)
+        self._finish(ProbeOutcome(task.number, core_seconds=used, problem=problem[:MAX_PROBLEM]), task, ask)
 
-    def _finish(self, outcome: ProbeOutcome, task: ProbeTask, execute: Execute) -> None:
+    def _finish(self, outcome: ProbeOutcome, task: ProbeTask, ask: Ask) -> None:
         self._asked = None
-        if not execute(EndProbe(outcome)):
-            execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
+        if not ask(EndProbe(outcome)):
+            ask(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
         if outcome.problem:
             self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
         elif outcome.remark and self._remarks.get(task.probe) != (gist := NUMBER.sub("", outcome.remark)):

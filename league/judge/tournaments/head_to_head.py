@@ -196,6 +196,8 @@ def _report(
 def head_to_head_lines(report: HeadToHead) -> list[str]:
     """The match for people."""
     how = "likeliest action" if report.conditions.greedy else "sampled actions"
+    if report.conditions.search:
+        how = f"most visited action of {report.conditions.search} simulations of networks"
     lines = [f"{report.env_id}: {report.games:,} games, {how}, {report.mean_steps:.1f} turns a game"]
     width = max(len(row.name) for row in report.contenders)
     for row in report.contenders:

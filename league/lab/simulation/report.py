@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from league.core.diagnosis import hungry_opponents
 from league.core.gates.gates import GATE, TIMEOUT
-from league.core.starved_opponents import starved_opponents
 from league.core.state.scoring import Scoring
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
@@ -165,7 +165,7 @@ def report_on(
     """The report on a league that was simulated. counts: see `SimulationReport`."""
     players, starved = [], []
     for name, player in state.players.items():
-        hungry, gate_opponents = starved_opponents(state, name)
+        hungry, gate_opponents = hungry_opponents(state, name)
         starved += [(name, opponent, games) for opponent, games in hungry]
         players.append(
             SimulatedPlayer(

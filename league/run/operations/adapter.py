@@ -19,7 +19,7 @@ class Adapter:
     """Looks for a remedy every few leases.
 
     Args:
-      operator: makes the changes. execute: has the league decide on commands, on all or on none, and raises `Refused`.
+      operator: makes the changes. demand: has the league decide on commands, on all or on none; raises `Refused`.
       say: tells the user one sentence.
       leases: finished so far; where a run continues, it looks at the same numbers of leases as without a stop.
     """
@@ -28,12 +28,12 @@ class Adapter:
         self,
         operator: Operator,
         *,
-        execute: Callable[[Sequence[Command]], object],
+        demand: Callable[[Sequence[Command]], object],
         say: Callable[[str], object],
         leases: int,
     ) -> None:
         self._operator = operator
-        self._execute = execute
+        self._demand = demand
         self._say = say
         self._looked_at = leases
         self._highest: dict[str, float] = {}
@@ -69,7 +69,7 @@ class Adapter:
             return
         try:
             words = self._operator.change(
-                remedy.pairs, by=BY, reason=remedy.reason, remedy=remedy.name, execute=self._execute
+                remedy.pairs, by=BY, reason=remedy.reason, remedy=remedy.name, demand=self._demand
             )
         except OperationRefused as error:
             self._say(f"A remedy was refused ({remedy.name}): {error}")

@@ -32,14 +32,14 @@ class HostNumbers:
 
     Args:
       number: at the start; 0 where the runtime itself follows the machines of a cluster.
-      execute: has the league decide on a command. say: tells the user one sentence.
+      ask: has the league decide on a command. say: tells the user one sentence.
     """
 
     def __init__(
-        self, runtime: ActorHosts, *, number: int, execute: Callable[[Command], bool], say: Callable[[str], object]
+        self, runtime: ActorHosts, *, number: int, ask: Callable[[Command], bool], say: Callable[[str], object]
     ) -> None:
         self._runtime = runtime
-        self._execute = execute
+        self._ask = ask
         self._say = say
         self._present = dict.fromkeys(f"actor-{place}" for place in range(number))
         self._gave_up_at = 0
@@ -77,7 +77,7 @@ class HostNumbers:
 
     def _drain(self, names: list[str]) -> None:
         changes = tuple(ConfigChange(f"hosts.{name}", json.dumps(WORKING), json.dumps(DRAINED)) for name in names)
-        self._execute(ChangeLeague(changes, by=BY, reason="there are to be fewer actor hosts"))
+        self._ask(ChangeLeague(changes, by=BY, reason="there are to be fewer actor hosts"))
 
     def _add(self, missing: int, *, number: int) -> None:
         try:

@@ -32,24 +32,18 @@ class LearnerDrain:
     No lease is granted while one is to leave. So no game is lost, and no learner learns after it was saved.
 
     Args:
-      restart_states: of the learners.
       number: of hosts at the start.
-      install: has the runtime hold a player where it belongs now, from its restart state.
       say: tells the user one sentence.
     """
 
     def __init__(
         self,
         runtime: LearnerHosts,
-        restart_states: SavesRestartStates,
         *,
         number: int,
-        install: Callable[[str], object],
         say: Callable[[str], object],
     ) -> None:
         self._runtime = runtime
-        self._restart_states = restart_states
-        self._install = install
         self._say = say
         self._present = dict.fromkeys(f"learner-{place}" for place in range(number))
         self._has_asked = False
@@ -63,24 +57,29 @@ class LearnerDrain:
         """Hosts that are drained and have not ended."""
         return [name for name in self._present if state.hosts.get(name) == DRAINED]
 
-    def settle(self, state: LeagueState, *, installed: Iterable[str]) -> None:
+    def settle(
+        self, state: LeagueState, restart_states: SavesRestartStates, *, installed: Iterable[str]
+    ) -> tuple[str, ...]:
         """Do what is due: ask for the players' restart states once no lease is open, then end the hosts.
 
         Args:
           installed: players whose learner is in place; one that is not continues from its last restart state.
+        Returns:
+          Players that the other learner hosts are to hold now, from their restart states.
         """
         leaving = self.leaving(state)
-        if not leaving or state.leases or self._restart_states.waiting:
-            return
+        moved: list[str] = []
+        if not leaving or state.leases or restart_states.waiting:
+            return ()
         if not self._has_asked:
             self._has_asked = True
-            self._restart_states.ask_all(installed)
-            return
+            restart_states.ask_all(installed)
+            return ()
         self._has_asked = False
         for name in leaving:
             del self._present[name]
             players = self._runtime.remove_learner_host(name)
-            self._restart_states.forget(players)
-            for player in players:
-                self._install(player)
+            restart_states.forget(players)
+            moved += players
             self._say(f"{name} has ended; the other learner hosts hold {', '.join(players) or 'no more'} now.")
+        return tuple(moved)

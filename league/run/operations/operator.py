@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from league.config.run_config import RunConfig
 from league.core.state.commands import Command, Refused
@@ -53,6 +53,16 @@ class _Request:
     answer: Future[Done]
 
 
+class HostNames(Protocol):
+    """Names of hosts, drained ones that have not ended among them."""
+
+    @property
+    def actor_hosts(self) -> tuple[str, ...]: ...
+
+    @property
+    def learner_hosts(self) -> tuple[str, ...]: ...
+
+
 class Operator:
     """Carries out operations between two turns of the daemon's loop.
 
@@ -61,22 +71,21 @@ class Operator:
     Args:
       folder: of the run; its configuration follows the journal.
       league: its history. config: of the run as it is now.
+      hosts: of the run.
 
     Fields:
       has_changed: whether config.yaml has still to follow a change of this turn.
-      hosts, learner_hosts: name the actor and the learner hosts; the daemon sets them.
     """
 
-    def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig) -> None:
+    def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig, hosts: HostNames) -> None:
         self._folder = folder
         self._league = league
+        self._hosts = hosts
         self.config = config
         self._waiting: queue.Queue[_Request] = queue.Queue(MAX_WAITING)
         self._done: list[tuple[_Request, Done]] = []
         self._is_closed = False
         self.has_changed = False
-        self.hosts: Callable[[], tuple[str, ...]] = tuple
-        self.learner_hosts: Callable[[], tuple[str, ...]] = tuple
 
     def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
         """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
@@ -97,12 +106,12 @@ class Operator:
             request.answer.set_exception(error)
         return request.answer
 
-    def carry_out(self, execute: Callable[[Sequence[Command]], object]) -> None:
+    def carry_out(self, demand: Callable[[Sequence[Command]], object]) -> None:
         """Carry out what waits, up to a change of config.yaml. The answers follow with `confirm`.
 
         The file may be one change behind the journal and no more, so that after a crash it is known for what it is.
 
-        execute: has the league decide on commands, on all or on none, and raises `Refused`.
+        demand: has the league decide on commands, on all or on none, and raises `Refused`.
         """
         for _ in range(MAX_A_TURN):
             if self.has_changed:
@@ -112,7 +121,7 @@ class Operator:
             except queue.Empty:
                 return
             if request.answer.set_running_or_notify_cancel():
-                self._carry_out(request, execute)
+                self._carry_out(request, demand)
 
     def plan(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Plan:
         """The plan of an operation in the league as it stands.
@@ -124,7 +133,7 @@ class Operator:
 
     def plan_inputs(self, *, by: str, reason: str) -> PlanInputs:
         """The inputs of a plan that is made now."""
-        hosts = self.hosts(), self.learner_hosts()
+        hosts = self._hosts.actor_hosts, self._hosts.learner_hosts
         return PlanInputs(self._league.state, self.config, by, reason, self._event_of, *hosts)
 
     def change(
@@ -134,7 +143,7 @@ class Operator:
         by: str,
         reason: str,
         remedy: str,
-        execute: Callable[[Sequence[Command]], object],
+        demand: Callable[[Sequence[Command]], object],
     ) -> str:
         """Change settings at once, from the daemon itself; returns what was done, in words.
 
@@ -143,7 +152,7 @@ class Operator:
         """
         plan = plan_set(self.plan_inputs(by=by, reason=reason), pairs, remedy=remedy)
         try:
-            execute(plan.commands)
+            demand(plan.commands)
         except Refused as error:
             raise OperationRefused(str(error)) from error
         self._take_over(plan.config)
@@ -180,13 +189,13 @@ class Operator:
             if request.answer.set_running_or_notify_cancel():
                 request.answer.set_exception(OperationRefused(ENDING))
 
-    def _carry_out(self, request: _Request, execute: Callable[[Sequence[Command]], object]) -> None:
+    def _carry_out(self, request: _Request, demand: Callable[[Sequence[Command]], object]) -> None:
         first = self._league.next_seq
         try:
             plan = self.plan(request.name, request.arguments, by=request.by, reason=request.reason)
             for weights, manifest in plan.stored:
                 LocalSnapshotStore(self._folder.snapshots_path, storage=self._folder.storage).put(weights, manifest)
-            execute(plan.commands)
+            demand(plan.commands)
         except Refused as error:
             request.answer.set_exception(OperationRefused(str(error)))
         except LeagueError as error:

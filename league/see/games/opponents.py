@@ -25,6 +25,7 @@ def open_session(
     env: EnvConfig | None = None,
     seed: int | None = None,
     greedy: bool = False,
+    search: int = 0,
     trust: bool = False,
 ) -> Iterator[GameSession]:
     """A game against a contender, closed at the end of the context.
@@ -34,7 +35,7 @@ def open_session(
       seat: of the person, as for `seat_of`; None is the first.
       env: the game, for contenders that bring none.
       seed: of the game; None draws one.
-      greedy: whether networks take the likeliest action.
+      greedy: whether networks take the likeliest action. search: their simulations before each move; 0 for none.
     Raises:
       LeagueError: there is no such contender or seat. EnvError: the game cannot be made.
     """
@@ -45,7 +46,7 @@ def open_session(
     (contender,) = found
     game = game_of(found, env=env)
     number = int(np.random.default_rng(seed).integers(2**31)) if seed is None else seed
-    with contender.open(game, OpenConditions(seed=number, greedy=greedy)) as policy:
+    with contender.open(game, OpenConditions(seed=number, greedy=greedy, search=search)) as policy:
         place, seats = 0 if seat is None else seat_of(seat, game.spec), game.spec.num_seats
         opponent = SeatHolder(contender.name.rpartition("/")[2], contender.identity)
         holders = [SeatHolder("you") if each == place else opponent for each in range(seats)]

@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from league.core.gates.gates import GATE, TIMEOUT, beaten_at
-from league.core.matchmaking.roles import EXPLOITER_ROLES
+from league.core import diagnosis
+from league.core.gates.gates import beaten_at
 from league.core.metagame.cycles import league_cycles
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.probe_series import series_of
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.metagame.stagnation import find_stagnation, saturated
-from league.core.starved_opponents import starved_opponents
+from league.core.state.events import Evidence
 from league.core.state.payoff import LOSS, WIN
-from league.core.state.state import LeagueState
+from league.core.state.state import LeagueState, PlayerState
 from league.envs.component_choice import given_options
+from league.envs.text.number_text import number_text
 from league.see.reports.doctor_history import Finding, History
-from league.wording import counted, number_text
+from league.wording import counted
 
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
@@ -30,37 +31,28 @@ exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it w
 
 
 def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Opponents of a gate about which too little is known: more than a tenth of them, or any for the threshold gate."""
-    for name, player in state.players.items():
-        gate = state.config_of(name).gate
-        if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
-            continue  # there is time to meet them: a reset has made everything unknown
-        hungry, gate_opponents = starved_opponents(state, name)
-        most = 0 if gate.test_name == "threshold" else gate_opponents // 10
-        if len(hungry) > most:
-            opponent, games = min(hungry, key=lambda row: row[1])
-            fewest = beaten_at(gate).min_games
-            assert state.config is not None
-            yield Finding(
-                "starved pairs",
-                f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to judge.",
-                f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
-                f"raise payoff.half_life_steps (now {number_text(state.payoff.half_life_steps, 6)}) or "
-                f"opponents_per_lease, or lower gate.test.min_games",
-            )
+    """Opponents of a gate about which too little is known."""
+    for starved in diagnosis.starved_gates(state):
+        opponent, games = min(starved.hungry, key=lambda row: row[1])
+        fewest = beaten_at(state.config_of(starved.player.name).gate).min_games
+        yield Finding(
+            "starved pairs",
+            f"{starved.player.name} has met {len(starved.hungry)} of its {starved.opponents} opponents too rarely "
+            "for its gate to judge.",
+            f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
+            f"raise payoff.half_life_steps (now {number_text(state.payoff.half_life_steps, 6)}) or "
+            f"opponents_per_lease, or lower gate.test.min_games",
+        )
 
 
 def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
     """Players whose snapshots were all taken by the timeout although they have opponents to beat."""
-    for name, reasons in history.reasons.items():
-        timeouts = reasons.count(TIMEOUT)
+    for silent in diagnosis.silent_gates(state):
+        name, timeouts = silent.player.name, silent.timeouts
         evidence = history.held.get(name, ())
-        if timeouts < 4 or GATE in reasons or not evidence:
+        if not evidence:
             continue
-        hardest = evidence[0]
-        gate = state.config_of(name).gate
-        if gate.timeout_steps <= gate.min_steps:
-            continue  # snapshots every so many steps are what was asked for
+        hardest, gate = evidence[0], state.config_of(name).gate
         p_value = "" if hardest.unbeaten is None else f"; the p-value of its being unbeaten was {hardest.unbeaten:.2f}"
         bar = beaten_at(gate).win_rate
         kind = "use gate.test: posterior, " if gate.test_name == "threshold" and len(evidence) > 3 else ""
@@ -212,22 +204,25 @@ def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
 
 
 def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Exploiters frozen by the timeout repeatedly without beating any opponent."""
-    for name, player in state.players.items():
-        reasons = history.reasons.get(name, [])
-        evidence = history.held.get(name, ())
-        if player.role not in EXPLOITER_ROLES or reasons.count(TIMEOUT) < 3 or GATE in reasons or not evidence:
-            continue
-        best = max(evidence, key=lambda row: row.mean)
-        if best.mean < 0.35:
-            gate = state.config_of(name).gate
-            yield Finding(
-                "exploiters that learn nothing",
-                f"{name} was frozen {reasons.count(TIMEOUT)} times and beats no opponent.",
-                f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
-                f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's step_weight, or "
-                "matchmaker.curriculum_fraction; or lower its gate.reset_probability",
-            )
+    """Exploiters frozen by the timeout repeatedly without beating any opponent, as far as the last timeout tells."""
+
+    def best(player: PlayerState) -> Evidence | None:
+        return max(history.held.get(player.name, ()), key=lambda row: row.mean, default=None)
+
+    def best_win_rate(player: PlayerState) -> float | None:
+        row = best(player)
+        return None if row is None else row.mean
+
+    for idle in diagnosis.idle_exploiters(state, best_win_rate):
+        row, gate = best(idle.player), state.config_of(idle.player.name).gate
+        assert row is not None
+        yield Finding(
+            "exploiters that learn nothing",
+            f"{idle.player.name} was frozen {idle.frozen} times and beats no opponent.",
+            f"at the last timeout its best win rate was {row.mean:.2f} against {row.opponent}",
+            f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's step_weight, or "
+            "matchmaker.curriculum_fraction; or lower its gate.reset_probability",
+        )
 
 
 def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:

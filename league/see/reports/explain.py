@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from league.config.auto.resolve import resolve
 from league.config.commented import reasons_in
 from league.config.dotted_keys import dotted_key, generic_key, value_at
 from league.config.loading import parse_config
+from league.config.player_settings import own_values
 from league.config.reference import KeyEntry, explain
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
 from league.envs.protocol import EnvConfig
@@ -70,7 +71,9 @@ def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None
     is_there, value = value_at(plain, key)
     if not is_there:
         raise LeagueError(f"{source} has no {key}.")
-    return Explanation(tuple(_rows(key, value, known, reasons, given)))
+    rows = _rows(key, value, known, reasons, given)
+    of_run = {f"league.players.{value.place}.{value.key}": value.run for value in own_values(config)}
+    return Explanation(tuple(_beside_run(row, of_run) for row in rows))
 
 
 def _rows(
@@ -89,6 +92,13 @@ def _rows(
             yield from _rows(f"{key}.{place}", item, known, reasons, given)
         return
     yield SettingRow(key, value, _origin(key, reasons, given), meanings.get(generic_key(key), ""))
+
+
+def _beside_run(row: SettingRow, of_run: Mapping[str, object]) -> SettingRow:
+    """A setting of some players' own, with the value that the other players have. of_run: key -> that value."""
+    if row.key not in of_run:
+        return row
+    return replace(row, origin=f"given for these players; the run has {setting_text(of_run[row.key])}")
 
 
 def _origin(key: str, reasons: Mapping[str, str], given: frozenset[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.policy import ActInputs, ActOutputs
-from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.agents.unroll.unroll import ASKED, Unrolls, UnrollSpec
 from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.pettingzoo import AecEnv, ParallelEnv
 from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
@@ -164,7 +164,7 @@ def collect(unrolls: Unrolls, found: dict[tuple[int, int], list[dict[str, Any]]]
         one = {
             name: getattr(unrolls, name)[row]
             for name in vars(unrolls)
-            if name not in ("obs", "action_mask", "sub_action_log_probs")
+            if name not in ("obs", "action_mask", "sub_action_log_probs", *ASKED)
         }
         one.update({name: array[row] for name, array in unrolls.obs.items()})
         one["action_mask"] = None if unrolls.action_mask is None else unrolls.action_mask[row]

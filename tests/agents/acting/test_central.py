@@ -28,7 +28,7 @@ from league.agents.acting.central.messages import local_address
 from league.agents.acting.central.shared_rows import RowSizes
 from league.agents.acting.central.socket_client import SocketClient
 from league.agents.acting.network_group import NetworkGroup
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, NetworkOutput, build_network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate

@@ -10,7 +10,8 @@ import torch
 
 from league.agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
 from league.agents.acting.central.inference_host import InferenceHost
-from league.agents.acting.policy import ActInputs, NetworkPolicy, NotFiniteError
+from league.agents.acting.network_policy import NetworkPolicy, Sampling
+from league.agents.acting.policy import ActInputs, NotFiniteError
 from league.agents.acting.turn_policies import TurnPolicies
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
@@ -46,7 +47,7 @@ def inputs_of(env: BatchedEnv) -> ActInputs:
 @pytest.mark.parametrize("game", GAMES)
 def test_weights_that_have_grown_beyond_bounds_are_named_and_not_the_game(game: str, greedy: bool) -> None:
     env = make(GAMES[game], num_envs=3)
-    policy = NetworkPolicy(diverged(env), greedy=greedy)
+    policy = NetworkPolicy(diverged(env), choice=Sampling(greedy))
     with pytest.raises(NotFiniteError, match=r"its weights have grown beyond bounds; lower learner\.learning_rate"):
         policy.act(inputs_of(env), np.random.default_rng(0))
 

@@ -10,7 +10,8 @@ import torch
 from scipy import stats
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy, NetworkPolicy
+from league.agents.acting.network_policy import GREEDY, NetworkPolicy
+from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from league.agents.learner.data.batch import batch_from
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
@@ -95,7 +96,7 @@ def test_a_greedy_policy_takes_the_likeliest_action_and_needs_no_luck() -> None:
     env = make(EnvConfig("connect_four"), num_envs=9)
     network = sharp_network(env)
     inputs = whole(env, midgame(env))
-    policy = NetworkPolicy(network, greedy=True)
+    policy = NetworkPolicy(network, choice=GREEDY)
     one, two = (policy.act(inputs, np.random.default_rng(seed)) for seed in (0, 1))
     assert np.array_equal(one.actions, two.actions)
     expected = probabilities(network, inputs)
@@ -125,7 +126,7 @@ def test_observations_may_be_views_of_any_stride() -> None:
 def test_some_slots_of_a_turn_are_answered_as_themselves() -> None:
     env = make(EnvConfig("connect_four"), num_envs=12)
     turn = midgame(env)
-    policy = NetworkPolicy(sharp_network(env, LSTM), greedy=True)
+    policy = NetworkPolicy(sharp_network(env, LSTM), choice=GREEDY)
     core = np.random.default_rng(0).normal(size=(12, policy.core_size)).astype(np.float32)
     everyone = policy.act(ActInputs(env, turn, np.arange(12), core), np.random.default_rng(0))
     some = np.array([7, 2, 11])
@@ -194,7 +195,7 @@ def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> No
 def test_a_policy_shares_nothing_with_the_network_it_was_made_from() -> None:
     env = make(EnvConfig("connect_four"), num_envs=8)
     network = sharp_network(env)
-    policy, inputs = NetworkPolicy(network, greedy=True), whole(env, midgame(env))
+    policy, inputs = NetworkPolicy(network, choice=GREEDY), whole(env, midgame(env))
     before = policy.act(inputs, np.random.default_rng(0))
     with torch.no_grad():
         for parameter in network.parameters():

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate

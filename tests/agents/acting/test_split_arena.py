@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceLost, RequestRows
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.network import build_network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec

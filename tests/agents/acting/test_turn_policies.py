@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.network_group import can_group
-from league.agents.acting.policy import ActInputs, BotPolicy, NetworkPolicy, Policy
+from league.agents.acting.network_policy import NetworkPolicy, Sampling
+from league.agents.acting.policy import ActInputs, BotPolicy, Policy
 from league.agents.acting.turn_policies import TurnPolicies
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
@@ -186,7 +187,8 @@ def test_bfloat16_and_greedy_policies_choose_together_what_each_would_alone(case
     env_id, kwargs, config = CASES[case]
     env, turn = game(env_id, kwargs)
     policies = [
-        NetworkPolicy(random_network(env, config, seed=seed), dtype=torch.bfloat16, greedy=greedy) for seed in range(6)
+        NetworkPolicy(random_network(env, config, seed=seed), dtype=torch.bfloat16, choice=Sampling(greedy))
+        for seed in range(6)
     ]
     for rows in (ROWS, MANY_ROWS):
         assert_equal_choices(policies, TurnPolicies(policies), env, turn, rows=rows)

@@ -18,6 +18,9 @@ from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.agents.weights import Weights, from_named, layout_of
 from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
+ACTOR_CRITICS = ("vtrace", "ppo", "appo")
+"""Algorithms that learn from what every kind of acting records."""
+
 CPU = torch.device("cpu")
 FLOAT32 = Placement(dtype=torch.float32, device=CPU)
 COEFFICIENTS = LossWeights(entropy_cost=0.1, advantage_scale=0.7)

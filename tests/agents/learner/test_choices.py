@@ -160,3 +160,21 @@ def test_neurd_is_refused_where_there_are_no_logits_or_another_algorithm() -> No
         make_objective(small_config(policy_loss="neurd"), build_network(CONTROL, LSTM, seed=1).head)
     with pytest.raises(ValueError, match=r"learner\.algorithm\.policy_loss: unknown key"):
         make_objective(small_config(policy_loss="neurd", algorithm="ppo"), network_of(BOARD_GAME, MLP).head)
+
+
+@pytest.mark.parametrize("upgo_cost", [0.0, 0.5])
+def test_without_a_correction_the_loss_is_that_of_n_step_returns(upgo_cost: float) -> None:
+    """Whoever acted: the loss is that of V-trace for unrolls of the trained policy itself, whose ratios are 1."""
+    network = network_of(BOARD_GAME, MLP)
+    batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
+    output = network(batch.obs, action_mask=batch.action_mask)
+    own = network.head.log_prob(output.logits[:, :5], batch.actions).detach()
+    assert float((own - batch.log_probs)[batch.learn].abs().max()) > 0.1
+    plain = {"lambda_": 1.0, "upgo_cost": upgo_cost}
+    corrected, uncorrected = (
+        make_objective(small_config(correction=correction, **plain), network.head) for correction in ("vtrace", "none")
+    )
+    found = uncorrected.loss(output, batch, COEFFICIENTS)[0]
+    on_policy = corrected.loss(output, dataclasses.replace(batch, log_probs=own), COEFFICIENTS)[0]
+    torch.testing.assert_close(found, on_policy, rtol=1e-6, atol=1e-6)
+    assert not torch.allclose(found, corrected.loss(output, batch, COEFFICIENTS)[0], rtol=1e-3)

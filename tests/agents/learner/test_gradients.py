@@ -12,7 +12,6 @@ from league.agents.learner.algorithms.config import VTraceConfig
 from league.agents.learner.algorithms.loss_inputs import scaled_rewards
 from league.agents.learner.algorithms.loss_stats import LossStats, sums_of
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import OBJECTIVES
 from league.agents.learner.build import group_problems
 from league.agents.learner.data.batch import Batch, batch_from, join
 from league.agents.learner.step.backend import Placement, SingleBackend
@@ -20,6 +19,7 @@ from league.agents.losses.policy import normalise_advantages
 from league.agents.nets.network import Network
 from league.envs.protocol import SEAT_GROUP
 from tests.agents.learner.learner_cases import (
+    ACTOR_CRITICS,
     BOARD_GAME,
     COEFFICIENTS,
     COMMANDS,
@@ -58,7 +58,7 @@ def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes
 
 
 @pytest.mark.parametrize(("spec", "config"), GAMES_AND_NETWORKS)
-@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+@pytest.mark.parametrize("algorithm", ACTOR_CRITICS)
 def test_microbatched_gradient_equals_the_whole_batch_in_float64(monkeypatch, spec, config, algorithm) -> None:
     keep_float64(monkeypatch)
     network = network_of(spec, config).double()
@@ -70,7 +70,7 @@ def test_microbatched_gradient_equals_the_whole_batch_in_float64(monkeypatch, sp
         np.testing.assert_allclose(dataclasses.astuple(stats), dataclasses.astuple(whole_sums), rtol=1e-10)
 
 
-@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+@pytest.mark.parametrize("algorithm", ACTOR_CRITICS)
 def test_scaled_rewards_are_learnt_from_as_if_the_game_had_paid_them(algorithm: str) -> None:
     network = network_of(BOARD_GAME, LSTM)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
@@ -113,7 +113,7 @@ def test_optional_terms_are_exact_over_microbatches_too(monkeypatch, spec, confi
     assert largest_difference(plain, whole) > 1e-3
 
 
-@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+@pytest.mark.parametrize("algorithm", ACTOR_CRITICS)
 def test_garbage_in_steps_that_are_not_valid_changes_nothing(algorithm) -> None:
     network = network_of(BOARD_GAME, MLP)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)

@@ -20,6 +20,7 @@ PLAIN = [
     {},
     {"clip_rho": 0.7, "clip_c": 0.4, "clip_pg_rho": 1.5, "lambda_": 0.8, "value_cost": 0.3},
     {"clip_rho": None, "clip_c": None, "clip_pg_rho": None},
+    {"correction": "none", "lambda_": 1.0},
 ]
 OTHERS = [{"policy_loss": "neurd"}, {"upgo_cost": 0.5}, {"magnet_cost": 0.5}]
 WEIGHTS = LossWeights(entropy_cost=0.1, advantage_scale=0.7, advantage_limit=1.1)

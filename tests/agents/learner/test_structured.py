@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from league.agents.acting.policy import ActInputs, NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import ActInputs
 from league.agents.learner.algorithms.appo import TARGET_LOG_PROBS
 from league.agents.learner.algorithms.config import VTraceConfig
 from league.agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets

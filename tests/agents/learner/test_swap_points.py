@@ -21,7 +21,16 @@ from league.agents.learner.step.backend import SingleBackend, make_backend
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.worker import NetworkPlan
 from league.envs.plugin_options import OptionsError
-from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config, unrolls_of
+from tests.agents.learner.learner_cases import (
+    ACTOR_CRITICS,
+    BOARD_GAME,
+    FLOAT32,
+    MLP,
+    batch_of,
+    network_of,
+    small_config,
+    unrolls_of,
+)
 
 ALONE = ProcessReplicas(None)
 
@@ -106,7 +115,7 @@ def test_a_backend_and_an_update_mode_of_ones_own_take_options_and_may_change_gr
         make_update_mode({"kind": f"{__name__}:Halved", "scle": 1}, ALONE)
 
 
-@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize("name", ACTOR_CRITICS)
 def test_constants_are_cut_with_the_rows(name) -> None:
     network = network_of(BOARD_GAME, MLP)
     config = small_config(algorithm=name, magnet_cost=0.1)

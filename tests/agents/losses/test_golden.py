@@ -13,6 +13,7 @@ from torch import Tensor
 from league.agents.losses.returns import gae, upgo
 from league.agents.losses.vtrace import vtrace
 from league.agents.nets.kernels.distributions import categorical_log_prob
+from tests.oracles.returns import n_step_column
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "vtrace.json").read_text())
 CASES = {case["name"]: case for case in GOLDEN["cases"]}
@@ -57,6 +58,17 @@ def test_vtrace_equals_golden(name: str) -> None:
     )
     assert_golden(result.targets, case["expected"]["vs"])
     assert_golden(result.advantages, case["expected"]["pg_advantages"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_with_ratios_of_1_the_golden_cases_are_n_step_returns(name: str) -> None:
+    discounts, rewards, values, bootstrap = returns_inputs(CASES[name])
+    result = vtrace(torch.zeros_like(values), discounts, rewards, values, bootstrap)
+    for column in range(values.shape[1]):
+        numbers = [part[:, column].double().tolist() for part in (discounts, rewards, values)]
+        targets, advantages = n_step_column(*numbers, float(bootstrap[column]))
+        assert_golden(result.targets[:, column], targets)
+        assert_golden(result.advantages[:, column], advantages)
 
 
 @pytest.mark.parametrize("name", CASES)

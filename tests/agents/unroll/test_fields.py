@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.agents.unroll.builder import OUTCOMES
-from league.agents.unroll.unroll import FIELDS, UnrollSpec
+from league.agents.unroll.builder import OUTCOMES, UnrollBuilder
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.unroll import ASKED, FIELDS, UnrollSpec
 from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 ROOT = Path(__file__).parents[3]
 TABLE = "agents/unroll/unroll.py"
 LAST_LINE = re.compile(r"^    core: Array = .*\n", re.M)
-MADE_UP = '    surprise: Array = field(metadata=_line("R T", "float32"))\n'
+MADE_UP = '    surprise: Array = field(metadata=table_line("R T", "float32"))\n'
 
 PASSES_ON = """
 import numpy as np
@@ -79,6 +80,7 @@ def test_the_order_of_the_table_is_that_of_chunks() -> None:
     assert [line.name for line in FIELDS] == [
         "action_mask",
         "sub_action_log_probs",
+        *ASKED,
         "resets",
         "actions",
         "log_probs",
@@ -105,7 +107,7 @@ def test_shapes_follow_the_letters_of_the_table(
     game = EnvSpec("g", 1, {"x": ArraySpec((5,), "uint8")}, actions, (0,), has_mask=has_mask)
     spec = UnrollSpec(game, unroll_length=6, core_size=7, num_sub_actions=num_sub_actions)
     rows = spec.allocate(2)
-    assert {line.name for line in FIELDS} - {line.name for line in spec.fields} == absent
+    assert {line.name for line in FIELDS} - {line.name for line in spec.fields} - set(ASKED) == absent
     assert rows.obs["x"].shape == (2, 7, 5) and rows.obs["x"].dtype == np.uint8
     assert rows.resets.shape == (2, 7) and rows.core.shape == (2, 7)
     assert rows.actions.shape == (2, 6, *actions.shape) and rows.actions.dtype == spec.action_dtype
@@ -114,6 +116,26 @@ def test_shapes_follow_the_letters_of_the_table(
     )
     by_sub_action = rows.sub_action_log_probs
     assert by_sub_action is None if "sub_action_log_probs" in absent else by_sub_action.shape == (2, 6, 2)
+
+
+def test_a_field_that_is_asked_for_travels_and_is_zero_where_nothing_was_recorded() -> None:
+    actions = ActionSpec("categorical", num_actions=3)
+    game = EnvSpec("g", 1, {"x": ArraySpec((2,), "float32")}, actions, (0,), has_mask=False)
+    spec = UnrollSpec(game, unroll_length=2, recorded=ASKED)
+    builder, rows, done = UnrollBuilder(spec, num_rows=2), np.arange(2), []
+    for step in range(3):
+        seen = {"x": np.zeros((2, 2), np.float32)}
+        made = builder.observe(rows, obs=seen, action_mask=None, rewards=np.zeros(2, np.float32), core=None)
+        done.extend([] if made is None else [made])
+        decided = {"values": np.full(2, step + 1.0, np.float32), "search_policy": np.full((2, 3), 1 / 3, np.float32)}
+        builder.act(rows, actions=rows, log_probs=np.zeros(2, np.float32), versions=rows, **decided)
+    codec = Lz4Codec()
+    _, back = codec.decode(codec.encode(done[0], ChunkHeader("r", "p", 0, 1)))
+    assert back.values.tolist() == [[1.0, 2.0]] * 2 and back.search_value.tolist() == [[0.0, 0.0]] * 2
+    assert back.search_policy.shape == (2, 2, 3)
+    assert UnrollSpec(game, unroll_length=2).allocate(1).values is None
+    with pytest.raises(ValueError, match=r"an unroll has no field 'visits' to record; there are values, search_policy"):
+        UnrollSpec(game, unroll_length=2, recorded=("visits",))
 
 
 def test_the_builder_fills_fields_of_the_table_alone() -> None:

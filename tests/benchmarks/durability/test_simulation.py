@@ -21,7 +21,7 @@ from league.core.state.events import Event, LeaseFinished
 from league.core.state.records import Lease
 from league.core.state.state import LeagueState
 from league.run.daemon import Daemon
-from league.run.effects import HostTable
+from league.run.fleet import Fleet
 from league.store import journaled_league
 from league.store.journal import Journal
 from league.store.journal_reader import JournalReader
@@ -65,10 +65,10 @@ def test_a_schedule_repeats_exactly_in_a_process_that_hashes_otherwise() -> None
 
 
 def test_a_host_that_gets_two_leases_is_found_and_the_schedule_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def free(table: HostTable, host: str, leases: dict[int, Lease]) -> None:
-        table.idle[host] = None
+    def free(fleet: Fleet, host: str, leases: dict[int, Lease]) -> None:
+        fleet.idle[host] = None
 
-    monkeypatch.setattr(HostTable, "free", free)
+    monkeypatch.setattr(Fleet, "free", free)
     found = next(plan for plan in map(Schedule.of_seed, range(50)) if problem_of(plan))
     smaller = shrunk(found, lambda plan: bool(problem_of(plan)))
     again = yaml.safe_load(replay_text(smaller))
@@ -134,8 +134,8 @@ def test_a_lease_that_is_handed_out_before_it_is_durable_is_found(monkeypatch: p
 
     def hasty(daemon: Daemon, ask: Callable[[str], RequestLease | None]) -> None:
         grant(daemon, ask)
-        unacted, daemon._unacted = daemon._unacted, []
-        for event in unacted:
+        events, daemon._commander.waiting = daemon._commander.waiting, []
+        for event in events:
             daemon._effects.carry_out(event)
 
     monkeypatch.setattr(Daemon, "_grant", hasty)

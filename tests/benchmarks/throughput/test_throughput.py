@@ -105,7 +105,7 @@ def test_settings_are_a_valid_configuration(env: str, league: bool, tmp_path: Pa
     path.write_text(yaml.safe_dump(plain))
     config = load_config(path)
     assert config.network == workload.network
-    expected, problems = with_options(throughput.replace(workload.learner, precision="float32"))
+    expected, problems = with_options("learner", throughput.replace(workload.learner, precision="float32"))
     assert config.learner == expected and not problems
     assert len(config.league.players) == (3 if league else 1)
     assert config.league.ratings.step_fraction == (0.05 if league else 0.0)

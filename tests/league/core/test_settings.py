@@ -187,6 +187,16 @@ def test_a_player_that_joins_late_starts_from_a_snapshot_and_owes_nothing() -> N
         league.ask(AddPlayer(1, (ConfigChange("league.players.1.count", "2", "3"),), "text", parent="nobody-s0"))
 
 
+def test_a_player_does_not_join_from_a_snapshot_of_another_network() -> None:
+    other = replace(TWO.players[1], network={"hidden": [8]})
+    league = SimulatedLeague(replace(TWO, players=(TWO.players[0], other)))
+    league.confirm_directives()
+    count = ConfigChange("league.players.1.count", "1", "2")
+    with pytest.raises(Refused, match="main-0-s0 has another network than the players of main-exploiter"):
+        league.ask(AddPlayer(1, (count,), "text", parent="main-0-s0"))
+    league.ask(AddPlayer(1, (count,), "text", parent="main-exploiter-0-s0"))
+
+
 def test_a_reset_that_is_asked_for_comes_after_a_snapshot_even_of_a_main_agent() -> None:
     league = league_of_two()
     league.run(6)

@@ -160,12 +160,12 @@ def test_a_batch_is_cut_for_each_core_that_is_idle(
     ]
     for push in pushes:
         push.start()
-    wait_until(lambda: host._held[PLAYER].feeder.waiting == waiting, "every push")
-    wait_until(lambda: host._held[PLAYER].feeder.rows_ready == 16, "two batches")
+    wait_until(lambda: host._held[PLAYER].source.waiting == waiting, "every push")
+    wait_until(lambda: host._held[PLAYER].source.rows_ready == 16, "two batches")
     hold.set()
     wait_until(lambda: version_of(host) == 2 + waiting, "every batch")
     assert used[0] == expected
-    assert host._held[PLAYER].feeder.waiting == 0
+    assert host._held[PLAYER].source.waiting == 0
     for thread in (request, *pushes):
         thread.join()
     host.close()
@@ -263,7 +263,7 @@ def test_a_foreign_chunk_is_refused_and_all_players_continue(name: str, host: As
 def test_refused_chunks_of_a_learner_whose_place_another_takes_stay_counted(host: AsyncLearnerHost) -> None:
     change, _ = FOREIGN["an action beyond the last"]
     host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
-    wait_until(lambda: host._held[PLAYER].feeder._counts.refused == 1, "the refusal")
+    wait_until(lambda: host._held[PLAYER].source._counts.refused == 1, "the refusal")
     host.install(InstallPlayer(PLAYER))
     assert [report.refused for report in host.progress()] == [1]
 

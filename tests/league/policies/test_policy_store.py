@@ -147,7 +147,7 @@ def started_from(stores: Stores, path: Path, *, info: SnapshotInfo | None, check
     if info is not None:
         apply(league.state, SnapshotAdded(next(iter(league.state.directives)), info))
     player.checkpoint = None if checkpoint is None else CheckpointPointer(checkpoint, 9, 90)
-    return FrozenWeights(stores.policies, league=league, execute=lambda command: True).installation("main-0")
+    return FrozenWeights(stores.policies, league=league, ask=lambda command: True).installation("main-0")
 
 
 def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_fresh_weights(

@@ -29,8 +29,10 @@ from league.hosts.protocol import (
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.budget_account import BudgetAccount
+from league.run.commander import Commander
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
+from league.run.fleet import Fleet
 from league.run.operations.operator import Operator
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
@@ -188,13 +190,26 @@ class Bench:
             warn=self.warned.append,
         )
         self.seen: list[DaemonStatus] = []
-        self.operator = Operator(self.folder, self.league, self.config)
+        self._open()
+
+    def _open(self) -> None:
+        """What a start of the daemon makes anew."""
+        self.commander = Commander(self.league)
+        runtime, state = self.config.runtime, self.league.state
+        self.fleet = Fleet(self.runtime, runtime, state, ask=self.commander.ask, say=self.said.append)
+        self.operator = Operator(self.folder, self.league, self.config, self.fleet)
+        self._is_used = False
 
     def daemon(self, limits: Limits) -> Daemon:
+        if self._is_used:
+            self._open()
+        self._is_used = True
         return Daemon(
             self.config,
             league=self.league,
             runtime=self.runtime,
+            fleet=self.fleet,
+            commander=self.commander,
             policies=self.policies,
             account=BudgetAccount(
                 self.config.budget,

@@ -58,7 +58,7 @@ def test_snapshots_in_time_grow_rarer_with_the_run(tmp_path: Path) -> None:
     bench.run(env_steps=600)
     state, asked = bench.league.state, []
     player = state.players["main-0"]
-    requests = SnapshotRequests(EVERY_FIVE_MINUTES, execute=lambda command: not asked.append(command))
+    requests = SnapshotRequests(EVERY_FIVE_MINUTES, ask=lambda command: not asked.append(command))
     for now, is_due in ((9_000.0, False), (9_899.0, False), (10_100.0, True)):
         player.trained_steps += 10
         requests.request_due(state, now=now)
@@ -90,7 +90,7 @@ def test_a_snapshot_by_the_gate_counts_for_its_part_of_the_budget(tmp_path: Path
     state, asked = bench.league.state, []
     player = state.players["main-0"]
     requests = SnapshotRequests(
-        replace(EVERY_FIVE_MINUTES, snapshots_per_budget=10), execute=lambda command: not asked.append(command)
+        replace(EVERY_FIVE_MINUTES, snapshots_per_budget=10), ask=lambda command: not asked.append(command)
     )
     requests.request_by_budget(state, budget_fraction=0.15)
     player.trained_steps += 10

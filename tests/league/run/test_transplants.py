@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from benchmarks.durability.simulated import fake_hosts
-from league.agents.restart_state import counters_in
-from league.core.state.events import PlayerTransplanted
-from league.core.state.records import AssignmentOutcome, Lease
+from league.agents.restart_state import Counters, counters_in, restart_state, weights_alone, weights_in
+from league.core.state.events import DirectiveIssued, PlayerTransplanted
+from league.core.state.records import AssignmentOutcome, Lease, Parent
+from league.errors import MissingSnapshot
 from league.hosts.protocol import InstallPlayer, LearnerProgress, PlayLease, TakeCheckpoint, Task
+from league.run.effects import Effects
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import GATE, events_of
 
@@ -95,3 +99,40 @@ def test_a_restart_state_that_comes_with_the_report_that_orders_a_transplant_doe
 
     bench.runtime.drop = answer_with_state
     require_each_copy_is_taken_up(bench)
+
+
+class RestartStates:
+    """The restart states of a store that holds these weights."""
+
+    def __init__(self, weights: dict[str, list[float]]) -> None:
+        self._weights = weights
+
+    def get_checkpoint(self, player: str, digest: str) -> dict[str, Any]:
+        updater = {**weights_alone(np.array(self._weights[player], np.float32)), "optimizer_vector.m": np.ones(2)}
+        return restart_state(updater, Counters(7, 70), np.zeros(2))
+
+
+def effects_over(weights: dict[str, list[float]]) -> Effects:
+    effects = Effects.__new__(Effects)
+    effects._policies = RestartStates(weights)  # type: ignore[assignment]
+    return effects
+
+
+def test_a_mean_is_of_the_weights_of_its_parents_by_their_parts() -> None:
+    effects = effects_over({"a": [1.0, 0.0], "b": [0.0, 4.0]})
+    donor = effects._policies.get_checkpoint("a", "")
+    mean = effects._mean_of((Parent("a", "", 0.75), Parent("b", "", 0.25)), donor)
+    assert weights_in(mean).tolist() == [0.75, 1.0] and counters_in(mean).version == 7
+    assert "optimizer_vector.m" not in mean, "the moments of one parent say nothing about the mean"
+    with pytest.raises(MissingSnapshot, match="c has 1 weights, the mean 2"):
+        effects_over({"a": [1.0, 0.0], "c": [1.0]})._mean_of((Parent("c", "", 1.0),), donor)
+
+
+def test_a_mean_is_taken_up_like_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_hosts, "outcomes_of", first_name_wins)
+    pbt = {**cast("dict[str, object]", LEAGUE["pbt"]), "selection": {"kind": "weighted_mean"}}
+    bench = Bench(tmp_path / "run", league={**LEAGUE, "pbt": pbt})
+    require_each_copy_is_taken_up(bench)
+    issued = [event.directive for event in events_of(bench.folder.path) if isinstance(event, DirectiveIssued)]
+    parents = [directive.parents for directive in issued if directive.parents]
+    assert parents and all(len(each) >= 2 and abs(sum(p.weight for p in each) - 1) < 1e-9 for each in parents)

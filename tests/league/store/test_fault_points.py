@@ -155,6 +155,7 @@ RAW_WRITES = {
     "agents/learner/replicas/shared_vector.py": "memory shared by replicas, gone with them",
     "agents/learner/workers/free_group.py": "the folder of memory shared by replicas, gone with them",
     "agents/learner/workers/row_memory.py": "rows in memory shared with a replica, gone with it",
+    "agents/learner/workers/worker_process.py": "memory shared by replicas, whose owner is gone",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",
     "envs/workers/child.py": "memory shared with whoever started the games, which is no file",
     "envs/workers/process.py": "memory shared with a game",

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network

@@ -10,7 +10,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from league.agents.acting.policy import NetworkPolicy, NotFiniteError
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import NotFiniteError
 from league.agents.nets.config import NetworkConfig
 from league.envs.protocol import EnvConfig
 from tests.agents.acting.on_device.cases import (

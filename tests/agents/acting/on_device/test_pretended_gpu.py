@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device import step_graph
 from league.agents.acting.on_device.arena import DeviceArena
-from league.agents.acting.policy import NetworkPolicy
 from league.agents.device_games.making import make_device_game
 from league.agents.learner.build import build_learner
 from league.agents.learner.config import LearnerConfig

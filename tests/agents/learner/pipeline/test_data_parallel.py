@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import OBJECTIVES
 from league.agents.learner.build import build_learner
 from league.agents.learner.data.batch import Batch
 from league.agents.learner.errors import StageHungError
@@ -21,6 +20,7 @@ from league.agents.learner.step.backend import Placement, SingleBackend
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network
 from tests.agents.learner.learner_cases import (
+    ACTOR_CRITICS,
     BOARD_GAME,
     COEFFICIENTS,
     CPU,
@@ -94,7 +94,7 @@ def test_equal_batches_have_equal_gradients_bit_for_bit() -> None:
     backend.close()
 
 
-@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+@pytest.mark.parametrize("algorithm", ACTOR_CRITICS)
 @pytest.mark.parametrize("changes", [{}, {"magnet_cost": 0.1}])
 def test_a_learner_with_threads_makes_the_updates_of_one_without(algorithm, changes) -> None:
     learners = [learner_of(LSTM, algorithm=algorithm, threads=threads, **changes) for threads in (1, 3)]

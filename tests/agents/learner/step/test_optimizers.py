@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -98,17 +99,31 @@ def test_adam_decays_the_weights_apart_from_the_gradient() -> None:
         np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-6)
 
 
-def test_rmsprop_divides_by_the_root_of_the_mean_square() -> None:
-    options = RMSPropConfig(eps=0.1, decay=0.9, momentum=0.5)
-    optimizer = optimizer_of({"kind": "rmsprop", "eps": 0.1, "decay": 0.9, "momentum": 0.5})
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("inside", [False, True])
+def test_rmsprop_divides_by_the_root_of_the_mean_square(momentum: float, inside: bool) -> None:
+    options = RMSPropConfig(eps=0.1, eps_inside=inside, decay=0.9, momentum=momentum)
+    optimizer = optimizer_of({"kind": "rmsprop", **asdict(options)})
     values = optimizer.values.numpy().astype(np.float64)
     square, kept = np.zeros(8), np.zeros(8)
     for number, found in enumerate(train(optimizer, range(4))):
         gradient = np.random.default_rng(number).normal(size=8)
         square = options.decay * square + (1 - options.decay) * gradient**2
-        kept = options.momentum * kept + gradient / (np.sqrt(square) + options.eps)
+        root = np.sqrt(square + options.eps) if inside else np.sqrt(square) + options.eps
+        kept = momentum * kept + gradient / root
         values = values - 0.01 * kept
         np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_rmsprop_takes_the_steps_of_torch(momentum: float) -> None:
+    ours = optimizer_of({"kind": "rmsprop", "eps": 1e-3, "decay": 0.9, "momentum": momentum})
+    theirs = ours.values.clone()
+    other = torch.optim.RMSprop([theirs], lr=0.01, alpha=0.9, eps=1e-3, momentum=momentum)
+    for number, found in enumerate(train(ours, range(4))):
+        theirs.grad = torch.from_numpy(np.random.default_rng(number).normal(size=8).astype(np.float32))
+        other.step()
+        assert np.array_equal(found, theirs.numpy())
 
 
 class Rows(torch.optim.SGD):

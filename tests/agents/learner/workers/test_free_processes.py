@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import time
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
@@ -12,11 +16,9 @@ import torch
 from league.agents.learner.build import build_updater
 from league.agents.learner.step.updater import UpdateResult
 from league.agents.learner.workers.free_group import FreeGroup
+from league.agents.learner.workers.worker import Describe, Description, WorkerSetup
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup
 from tests.agents.learner.workers.test_free_group import INPUTS, PLAN, batch, config_of, finish
-
-RETURN_S = 15.0
-"""Seconds of an idle machine after which a lost member is back; a busy one takes as much longer as it is busy."""
 
 
 def started(mode: object) -> FreeGroup:
@@ -27,7 +29,7 @@ def started(mode: object) -> FreeGroup:
 
 def kill(group: FreeGroup, rank: int) -> None:
     assert isinstance(group._workers, ProcessWorkerGroup)
-    group._workers._processes[rank].kill()
+    group._workers.processes[rank].kill()
 
 
 def learn_until(group: FreeGroup, met: Callable[[UpdateResult], bool]) -> list[UpdateResult]:
@@ -40,12 +42,10 @@ def learn_until(group: FreeGroup, met: Callable[[UpdateResult], bool]) -> list[U
     raise AssertionError
 
 
-def wait_for(group: FreeGroup, rank: int) -> float:
-    """Wait until a member is idle; returns seconds."""
-    begun = time.monotonic()
+def wait_for(group: FreeGroup, rank: int) -> None:
+    """Wait until a member is idle."""
     while group._members[rank].doing != "idle":
         group._look(timeout_s=0.2)
-    return time.monotonic() - begun
 
 
 def test_a_killed_replica_and_a_killed_shard_stop_nobody_and_come_back_with_the_newest_weights() -> None:
@@ -80,7 +80,7 @@ def test_a_killed_replica_and_a_killed_shard_stop_nobody_and_come_back_with_the_
         finish(group)
         assert float(group.save()["optimizer_number.step"]) > kept
         assert [group._members[rank].failures for rank in replicas] == [0, 0]
-        processes = group._workers._processes  # type: ignore[union-attr]
+        processes = list(group._workers.processes)  # type: ignore[union-attr]
     finally:
         group.close()
     assert all(process.poll() is not None for process in processes) and not group._folder.exists()
@@ -105,3 +105,24 @@ def test_a_replica_of_hogwild_that_is_killed_leaves_finite_weights_and_takes_the
         assert np.isfinite(group.weights()).all() and np.abs(group.weights() - before).max() < 0.1
     finally:
         group.close()
+
+
+def test_a_replica_whose_learner_is_gone_ends_and_removes_the_memory_that_they_shared(tmp_path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    setup = WorkerSetup(PLAN, config_of("hogwild"), 0, "float32", "cpu", (), "", os.fspath(folder))
+    ours, theirs = socket.socketpair()
+    lifeline, watched = socket.socketpair()
+    descriptors = (theirs.fileno(), watched.fileno())
+    command = [sys.executable, "-m", "league.agents.learner.workers.worker_process", *map(str, descriptors)]
+    process = subprocess.Popen(command, pass_fds=descriptors)
+    theirs.close()
+    watched.close()
+    with Connection(ours.detach()) as connection:
+        connection.send(setup)
+        connection.send(Describe())
+        assert isinstance(connection.recv(), Description)
+        assert (folder / "weights").exists()
+        lifeline.close()
+        assert process.wait(timeout=60.0) == 1
+    assert not folder.exists()

@@ -12,12 +12,12 @@ import torch
 from league.agents.learner.algorithms.appo import TARGET_LOG_PROBS
 from league.agents.learner.algorithms.loss_stats import sums_of
 from league.agents.learner.algorithms.objective import make_objective
-from league.agents.learner.algorithms.registry import OBJECTIVES
 from league.agents.learner.build import local_updater
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.losses.action_groups import grouped_vtrace
 from league.agents.losses.returns import upgo
 from tests.agents.learner.learner_cases import (
+    ACTOR_CRITICS,
     COEFFICIENTS,
     COMMANDS,
     ENTITIES,
@@ -143,7 +143,7 @@ def test_appo_clips_each_group_by_itself_around_the_target_network(monkeypatch: 
     assert stats.policy == pytest.approx(-sum(terms), rel=1e-3)
 
 
-@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+@pytest.mark.parametrize("algorithm", ACTOR_CRITICS)
 def test_groups_are_exact_over_microbatches_in_every_algorithm(algorithm: str) -> None:
     settings = small_config(algorithm=algorithm, action_groups=GROUPS, upgo_cost=0.5)
     updater = local_updater(network_of(COMMANDS, ENTITIES), settings, FLOAT32)

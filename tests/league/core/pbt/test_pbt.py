@@ -370,3 +370,15 @@ def test_any_share_of_self_play_leaves_shares_that_sum_to_one(step_weight: float
         found = with_self_play(options_of(matchmaker), step_weight)
         assert found["self_play"] + found["pfsp"] + found["verification"] == pytest.approx(1.0)
     assert with_self_play({"self_play": 0.35, "window": 3}, step_weight) == {"self_play": step_weight, "window": 3}
+
+
+def test_the_worse_players_continue_from_a_mean_that_favours_the_best() -> None:
+    rng, selection = np.random.default_rng(0), selection_of(PbtConfig(selection="weighted_mean"))
+    moved = [selection(trial([1.0, 4.0, 2.0, 3.0], player, "weighted_mean"), rng) for player in range(4)]
+    assert [copy is None for copy in moved] == [False, True, False, True]
+    copy = moved[0]
+    assert copy is not None and copy.donor == 1 and sum(copy.weights) == pytest.approx(1.0)
+    assert copy.weights[0] == copy.weights[2] == 0.0 < copy.weights[3] < copy.weights[1]
+    # log(2.5) - log(1) and log(2.5) - log(2)
+    assert copy.weights[1] == pytest.approx(np.log(2.5) / (2 * np.log(2.5) - np.log(2)))
+    assert selection(trial([1.0, 1.0], 0, "weighted_mean"), rng) is None

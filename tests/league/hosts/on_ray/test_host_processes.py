@@ -33,7 +33,7 @@ class FullLearnerHost(LearnerHostProcess):
         self._host: Any = SimpleNamespace(push=self._wait, progress=self._all_wait, reconfigure=self._make_room)
         self._newest: Any = SimpleNamespace(answer=lambda player, answer, have: answer)
 
-    def _wait(self, player: str, chunk: bytes) -> int:
+    def _wait(self, player: str, chunk: bytes, *, sender: str) -> int:
         self._waiting.release()
         assert self._room.wait(DEADLINE_S)
         return len(chunk)
@@ -48,7 +48,7 @@ class FullLearnerHost(LearnerHostProcess):
 def test_pushes_wait_beside_each_other_and_hold_up_neither_progress_nor_directives(ray_cluster: Cluster) -> None:
     learner = actor_class(FullLearnerHost, **{ACTORS: 1 + CREDITS, PROGRESS: 1}).options(num_cpus=0).remote()
     try:
-        pushes = [learner.push.remote("main-0", CHUNK, have=-1) for _ in range(1 + CREDITS)]
+        pushes = [learner.push.remote("main-0", CHUNK, have=-1, sender="actor-0") for _ in range(1 + CREDITS)]
         assert ray.get(learner.progress.remote(budget_fraction=0.0), timeout=DEADLINE_S) == 1 + CREDITS
         ray.get(learner.reconfigure.remote(None), timeout=DEADLINE_S)
         assert ray.get(pushes, timeout=DEADLINE_S) == [len(CHUNK)] * (1 + CREDITS)

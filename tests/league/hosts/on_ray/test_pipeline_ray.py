@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.learner.build import build_learner
 from league.agents.learner.config import PipelineConfig
 from league.agents.nets.network import build_network

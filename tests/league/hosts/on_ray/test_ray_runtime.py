@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from league.agents.nets.config import NetworkConfig
 from league.config.run_config import RuntimeConfig
 from league.core.state.records import Assignment
 from league.envs.protocol import EnvConfig, EnvError
@@ -17,6 +19,7 @@ from league.hosts.on_ray.runtime import RayRuntime
 from league.hosts.protocol import (
     CheckpointTaken,
     HostLost,
+    HostSetup,
     HostStarted,
     InstallPlayer,
     LearnerProgress,
@@ -39,6 +42,17 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 DEADLINE_S = 60.0
 SETTINGS = RuntimeConfig(kind="ray", actor_hosts=1, learner_hosts=1)
+
+
+PLAYERS = ("main-0", "own-0")
+"""One by the settings of the run, one by its own."""
+
+
+def own_setup(setup: HostSetup) -> HostSetup:
+    """Another network, loss and batch."""
+    learner = dataclasses.replace(setup.learner, algorithm="ppo", batch_rows=4, unroll_length=3)
+    network = NetworkConfig(hidden=(5, 5), core="lstm", core_size=3)
+    return dataclasses.replace(setup, learner=learner, network=network, chunk_rows=4)
 
 
 class Watched:
@@ -82,11 +96,10 @@ class Watched:
 
 def watched(cluster: Cluster, env: EnvConfig | None = None) -> Watched:
     setup = setup_of() if env is None else setup_of(env)
-    runtime = Watched(RayRuntime(setup, SETTINGS, players=("main-0", "other"), cluster=cluster))
+    setup = dataclasses.replace(setup, players={"own": own_setup(setup)})
+    runtime = Watched(RayRuntime(setup, SETTINGS, players=PLAYERS, cluster=cluster))
     runtime.runtime.start()
-    runtime.until_all(
-        HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host", ("main-0", "other"))
-    )
+    runtime.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host", PLAYERS))
     runtime.runtime.submit(InstallPlayer("main-0"))
     runtime.until_all(PlayerInstalled("main-0"))
     return runtime
@@ -194,6 +207,32 @@ def test_a_host_that_is_added_works_and_ends_without_a_report_of_loss(runtime: W
     assert name not in [worker.name for worker in runtime.runtime.workers()]
 
 
+def test_players_of_different_settings_meet_and_each_continues_from_its_own_state(runtime: Watched) -> None:
+    runtime.runtime.submit(InstallPlayer("own-0"))
+    runtime.until_all(PlayerInstalled("own-0"))
+    frozen = {"own-0-s0": weights_of(own_setup(setup_of()), seed=9), "main-0-s0": weights_of(setup_of(), seed=9)}
+    for number, (home, others) in enumerate(
+        {"own-0": ("main-0", "main-0-s0"), "main-0": ("own-0", "own-0-s0")}.items()
+    ):
+        table = (paired(home, other) for other in others)
+        lease = lease_of(*(dataclasses.replace(row, probability=0.25) for pair in table for row in pair), home=home)
+        lease = dataclasses.replace(lease, lease_id=41 + number)
+        runtime.runtime.submit(PlayLease(lease, frozen=frozen))
+        done = runtime.until(lambda report: isinstance(report, LeaseDone))
+        assert isinstance(done, LeaseDone)
+        assert {name for outcome in done.answer.outcomes for name in outcome.policies} == {home, *others}
+    runtime.runtime.submit(TakeCheckpoint("own-0"))
+    checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
+    assert isinstance(checkpoint, CheckpointTaken) and checkpoint.progress.trained_steps > 0
+    runtime.runtime.submit(InstallPlayer("own-0", saved=checkpoint.saved))
+    runtime.until_all(PlayerInstalled("own-0"))
+    runtime.runtime.submit(TakeSnapshot(9, "own-0"))
+    taken = runtime.until(lambda report: isinstance(report, SnapshotTaken))
+    assert isinstance(taken, SnapshotTaken)
+    assert taken.weights.version >= checkpoint.progress.version
+    assert taken.weights.layout == frozen["own-0-s0"].layout != frozen["main-0-s0"].layout
+
+
 def test_a_killed_learner_host_loses_the_lease_and_continues_from_its_checkpoint(runtime: Watched) -> None:
     runtime.runtime.submit(TakeCheckpoint("main-0"))
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
@@ -210,7 +249,7 @@ def test_a_killed_learner_host_loses_the_lease_and_continues_from_its_checkpoint
 
     runtime.until(both)
     assert runtime.pid("actor_host") == actor
-    runtime.until_all(HostStarted("learner-0", "learner_host", ("main-0", "other")))
+    runtime.until_all(HostStarted("learner-0", "learner_host", PLAYERS))
     runtime.runtime.submit(InstallPlayer("main-0", saved=checkpoint.saved))
     runtime.until_all(PlayerInstalled("main-0"))
     runtime.runtime.submit(TakeSnapshot(8, "main-0"))

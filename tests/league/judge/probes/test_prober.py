@@ -88,9 +88,7 @@ class Beside:
         return True
 
     def look(self, core_seconds: float, *, begins: bool = True) -> None:
-        self.prober.look(
-            self.league.state, core_seconds, execute=self.execute, phase="training" if begins else "draining"
-        )
+        self.prober.look(self.league.state, core_seconds, ask=self.execute, phase="training" if begins else "draining")
 
 
 @pytest.fixture
@@ -252,7 +250,7 @@ def test_the_process_measures_a_run_and_is_gone_afterwards(tmp_path: Path) -> No
     with closing(prober):
         deadline = time.monotonic() + 60.0
         while len(state.probes.results) < 2 and time.monotonic() < deadline:
-            prober.look(state, 100.0, execute=execute, phase="training")
+            prober.look(state, 100.0, ask=execute, phase="training")
             time.sleep(0.02)
         pid = process.pid
     first, second = state.probes.results

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from league.agents.acting.policy import NetworkPolicy
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.network import build_network
 from league.envs.protocol import EnvConfig
 from league.envs.registry import BUILT_IN, spec_of

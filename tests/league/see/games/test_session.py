@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.acting.policy import ActInputs, ActOutputs, Policy
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
 from league.envs.protocol import EnvConfig

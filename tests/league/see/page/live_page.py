@@ -23,13 +23,21 @@ from league.store.run_folder import RunFolder
 from tests.league.see.page.page_runs import write_run, write_status
 
 
+@dataclass(frozen=True)
+class TwoActorHosts:
+    """The hosts of a run that has no daemon."""
+
+    actor_hosts: tuple[str, ...] = ("actor-0", "actor-1")
+    learner_hosts: tuple[str, ...] = ()
+
+
 @contextlib.contextmanager
 def live_run(path: Path, *, leases: int = 60) -> Iterator[RunFolder]:
     """A run whose operations are carried out as by its daemon."""
     folder = write_run(path, leases=leases, live=True)
     league = JournaledLeague.open(folder.journal_path, at_least_seq=0, wall_time=time.time)
-    operator = Operator(folder, league, parse_config(folder.read_config(), source="made"))
-    operator.hosts = lambda: ("actor-0", "actor-1")
+    config = parse_config(folder.read_config(), source="made")
+    operator = Operator(folder, league, config, TwoActorHosts())
     stop = threading.Event()
 
     def turn() -> None:

@@ -33,3 +33,14 @@ def test_a_place_that_is_not_there_has_no_value() -> None:
 def test_an_empty_mapping_is_a_value() -> None:
     (row,) = explain_setting(GAME, "env.kwargs").settings
     assert row.text().startswith("env.kwargs = {}")
+
+
+def test_a_setting_of_some_players_own_stands_beside_that_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    own = "{role: main_agent, name: other, learner: {algorithm: {kind: ppo}}, network: {hidden: [9]}}"
+    path.write_text(f"env: {{id: kuhn_poker}}\nleague: {{players: [{{role: main_agent}}, {own}]}}\n")
+    rows = {row.key: row for row in explain_setting(path, "league.players[1]").settings}
+    assert rows["league.players.1.learner.algorithm.kind"].value == "ppo"
+    assert rows["league.players.1.learner.algorithm.kind"].origin.startswith("given for these players; the run has ")
+    assert rows["league.players.1.network.hidden"].origin.startswith("given for these players; the run has [")
+    assert not rows["league.players.1.count"].origin.startswith("given for these players")

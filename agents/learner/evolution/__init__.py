@@ -1,0 +1,1 @@
+"""Evolution strategies: learning from what whole episodes of perturbed weights earn, without gradients."""

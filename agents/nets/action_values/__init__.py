@@ -1,0 +1,1 @@
+"""Heads whose networks learn the values of actions."""

@@ -1,0 +1,1 @@
+"""Keeps rows and samples them for a learner again and again."""

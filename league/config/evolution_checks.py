@@ -1,0 +1,68 @@
+"""Settings that do not go with evolution strategies, which learn from episodes of perturbed weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.agents.learner.config import (
+    DEFAULT_ALGORITHM,
+    DEFAULT_OPTIMIZER,
+    DEFAULT_ROW_SOURCE,
+    DEFAULT_UPDATE_MODE,
+    LearnerConfig,
+)
+from league.config.actor_config import ActorConfig
+from league.envs.component_choice import kind_of
+
+PERTURBED = "perturbed"
+MIRRORED = "es"
+"""The algorithm that plays each perturbation with its opposite."""
+
+
+def evolution_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Every conflict of other settings with `learner.algorithm`, one sentence each under its full key."""
+    kind, acting = kind_of(learner.algorithm, DEFAULT_ALGORITHM), kind_of(actors.acting, DEFAULT_ACTING)
+    if kind_of(actors.acting_frozen, DEFAULT_ACTING) == PERTURBED:
+        yield "actors.acting_frozen: perturbed is for weights that are learnt, and these stay as they are; use sample"
+    if not learner.evolves:
+        if acting == PERTURBED:
+            yield f"actors.acting: perturbed weights are for es and cmaes, and learner.algorithm is {kind}; use sample"
+        return
+    if acting != PERTURBED:
+        yield f"actors.acting: {kind} learns from perturbed weights alone, and the actors {acting}; use perturbed"
+    if kind == MIRRORED and actors.num_splits != 2:
+        yield (
+            "actors.num_splits: es plays each perturbation and its opposite in two parts of the games, and there is "
+            f"{actors.num_splits}; use num_splits: 2"
+        )
+    if kind == MIRRORED and actors.num_envs % 2:
+        count = actors.num_envs
+        yield f"actors.num_envs: {count} games do not make pairs of a perturbation and its opposite; use {count + 1}"
+    for problem in _learner_problems(learner, kind):
+        yield f"learner.{problem}"
+
+
+def _learner_problems(learner: LearnerConfig, kind: str) -> Iterator[str]:
+    why, pipeline = f"{kind} computes no gradients", learner.pipeline
+    for name, parts in (("stages", pipeline.stages), ("replicas", pipeline.replicas), ("threads", pipeline.threads)):
+        if parts > 1:
+            yield f"pipeline.{name}: {why}, so that {parts} {name} have nothing to share; use {name}: 1"
+    mode = kind_of(pipeline.update_mode, DEFAULT_UPDATE_MODE)
+    if mode != DEFAULT_UPDATE_MODE:
+        yield f"pipeline.update_mode: {why} on which replicas would agree by {mode}; leave it out"
+    source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
+    if source != DEFAULT_ROW_SOURCE:
+        yield f"row_source: {kind} learns from each episode once, and {source} gives rows out again; use fifo"
+    if learner.max_policy_lag:
+        yield (
+            f"max_policy_lag: {learner.max_policy_lag} updates, and {kind} learns from episodes of the newest weights "
+            "alone; use 0"
+        )
+    optimizer = kind_of(learner.optimizer, DEFAULT_OPTIMIZER)
+    if optimizer != DEFAULT_OPTIMIZER:
+        yield f"optimizer: {kind} has a step of its own, not that of {optimizer}; leave it out"
+    if learner.has_teacher:
+        yield f"teacher_cost: {why}, and a teacher is a term of a loss; use teacher_cost: 0 and teacher_cost_end: 0"
+    if learner.microbatches > 1:
+        yield f"microbatches: {why} to be summed over {learner.microbatches} microbatches; use 1"
