@@ -38,6 +38,8 @@ def small(path: Path) -> dict[str, object]:
     pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
     if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
         plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"
+    elif pipeline.replicas > 1:  # the processes of one player's learner are enough
+        plain["league"].setdefault("players", [{"role": "main_agent"}])
     return {**plain, "evaluation": {"bots": []}, "budget": {"env_steps": 100 * STEPS}}
 
 
