@@ -7,13 +7,18 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 # Tests start hundreds of processes: none of them should compile what another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-avx2 check docs bench format clean
+.PHONY: demo test test-quick test-avx2 check docs bench format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Without Ray, servers, browsers and whole runs: for `make test-quick PYTHON=python3.12 VENV=.venv-3.12`.
+test-quick: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/envs tests/agents/losses tests/agents/unroll tests/agents/nets \
+	  tests/league/core tests/league/config tests/league/store
 
 # The numerical tests on the instructions of an ordinary processor: most laptops have no AVX-512.
 test-avx2: $(VENV)/.ready-dev

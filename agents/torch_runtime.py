@@ -64,6 +64,17 @@ def with_own_defaults(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def _set_deterministic(mode: int) -> None:
+    """Set the mode of `torch.get_deterministic_debug_mode`, of torch's compiler too where that is there already.
+
+    `torch.use_deterministic_algorithms` imports the compiler, which takes seconds.
+    """
+    if "torch._inductor" in sys.modules:
+        torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+    else:
+        torch.set_deterministic_debug_mode(mode)
+
+
 def prepare_process() -> None:
     """Use one torch thread, and make malloc keep the memory that it once got from the kernel; see `keep_float32`.
 
@@ -71,7 +82,7 @@ def prepare_process() -> None:
     buffer of an update returns to the kernel and comes back page by page: a third of a float32 update's time.
     """
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(False)
+    _set_deterministic(0)
     keep_float32()
     if not sys.platform.startswith("linux"):
         return
@@ -88,10 +99,6 @@ for _name, _read, _write in (
     ("torch's default device", _default_device, torch.set_default_device),
     ("torch's gradients", torch.is_grad_enabled, torch.set_grad_enabled),
     ("torch's threads", torch.get_num_threads, torch.set_num_threads),
-    (
-        "torch's deterministic algorithms",
-        torch.are_deterministic_algorithms_enabled,
-        torch.use_deterministic_algorithms,
-    ),
+    ("torch's deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
 ):
     add_setting(_name, _read, _write)

@@ -30,6 +30,7 @@ from league.envs.registry import make
 from league.envs.return_range import check_returns, returns_text
 from league.envs.spec_facts import spec_facts
 from league.envs.sub_actions import illegal_answer
+from league.envs.text.number_text import number_text
 
 STEPS = 200  # turns that a check plays by default
 OTHER_STEPS, MIN_STEPS = 20, 20  # turns of another seed before games are repeated; least turns of a slow env
@@ -135,7 +136,7 @@ def check_turn(spec: EnvSpec, turn: Turn, *, num_envs: int) -> Iterator[tuple[st
             game, seat = np.argwhere(~np.isfinite(values))[0]
             yield f"{name} are finite", f"{name}[{game}, {seat}] is {values[game, seat]}; give a finite number"
         elif np.abs(values).max(initial=0.0) > largest:
-            yield f"{name} are bounded", f"one of the {name} is beyond {largest:g}; divide all of them"
+            yield f"{name} are bounded", f"one of the {name} is beyond {number_text(largest)}; divide all of them"
     if (turn.terminated & turn.truncated).any():
         yield "terminated or truncated", "an episode is both; one that ended by the rules is terminated only"
     if turn.returns[~turn.ended].any():
@@ -225,8 +226,9 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, is_late: Ca
             game, seat = np.argwhere(wrong)[0]
             check.fault(
                 "rewards add up to returns",
-                f"seat {seat} of game {game} collected {collected[game, seat]:g} over its turns, returns says"
-                f" {turn.returns[game, seat]:g}; what a seat earns while it waits must wait for its next turn",
+                f"seat {seat} of game {game} collected {number_text(float(collected[game, seat]), 6)} over its turns, "
+                f"returns says {number_text(float(turn.returns[game, seat]), 6)}; what a seat earns while it waits "
+                "must wait for its next turn",
             )
         for game in np.flatnonzero(ended):
             check.lengths.append(int(lengths[game]))

@@ -385,4 +385,4 @@ def reward_problem(rewards: NDArray[np.floating[Any]]) -> tuple[int, int, str] |
     if fits.all():
         return None
     game, seat = (int(index) for index in np.argwhere(~fits)[0])
-    return game, seat, f"a reward is {rewards[game, seat]}; rewards must be finite, and {MAX_REWARD:g} at most"
+    return game, seat, f"a reward is {rewards[game, seat]}; rewards must be finite, and {MAX_REWARD:,.0f} at most"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 
-NO_NUMBER = 1e-6
-"""Amounts below this are what is left of rounding, and shown as 0."""
+from league.envs.text.number_text import number_text
+
 MIN_P = 0.0001
 LONGEST_LINE = 300
 """Characters of an error's line that are shown."""
@@ -85,21 +84,6 @@ def short_count(value: float) -> str:
         if abs(value) >= 0.9995 * limit:
             return f"{value / limit:.3g}{unit}" if abs(value) < 999.5 * limit else f"{value / limit:.0f}{unit}"
     return f"{value:.0f}"
-
-
-def number_text(value: float, digits: int = 3, *, sign: bool = False) -> str:
-    """A number with so many significant digits and never with an exponent: 0.00025, 1.5, 110, 26,840,000.
-
-    Args:
-      sign: whether one above 0 has a plus.
-    """
-    plus = "+" if sign else ""
-    if not math.isfinite(value) or value == 0.0 or abs(value) < NO_NUMBER:
-        return f"{value if math.isnan(value) or math.isinf(value) else 0.0:{plus}g}"
-    rounded = float(f"{value:.{digits}g}")
-    decimals = max(digits - 1 - math.floor(math.log10(abs(rounded))), 0)
-    text = f"{rounded:{plus},.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def p_text(p_value: float) -> str:

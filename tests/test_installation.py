@@ -104,7 +104,29 @@ def test_a_project_with_packages_of_our_names_trains_its_own_game(
     assert "stopped" in run(python, "-m", "league", "status", f"runs/{name}", cwd=project)
 
 
-def test_an_editable_installation_claims_no_other_name() -> None:
-    """This environment has one; an import from elsewhere finds the package and none of the folders beside it."""
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of a new environment with an editable installation."""
+    folder = tmp_path_factory.mktemp("editable")
+    build = f"from hatchling.build import build_editable; build_editable({str(folder)!r})"
+    run(sys.executable, "-c", build, cwd=ROOT)
+    venv.create(folder / "venv", with_pip=False, symlinks=True)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    (made,) = folder.glob("*.whl")
+    with zipfile.ZipFile(made) as packed:
+        packed.extractall(site)
+    (site / "packages_of_others.pth").write_text(sysconfig.get_path("purelib"))
+    return str(folder / "venv" / "bin" / "python")
+
+
+def test_a_folder_of_our_name_that_is_no_package_does_not_hide_an_editable_installation(
+    editable: str, tmp_path: Path
+) -> None:
+    (tmp_path / "league").mkdir()
+    assert "Usage" in run(editable, "-m", "league", "--help", cwd=tmp_path)
+
+
+def test_an_editable_installation_claims_no_other_name(editable: str) -> None:
+    """An import from elsewhere finds the package and none of the folders beside it."""
     look = "import importlib.util as u; print([bool(u.find_spec(n)) for n in ('league', 'agents', 'envs', 'tests')])"
-    assert run(sys.executable, "-c", look, cwd=Path("/")) == "[True, False, False, False]\n"
+    assert run(editable, "-c", look, cwd=Path("/")) == "[True, False, False, False]\n"

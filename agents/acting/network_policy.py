@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from league.agents.acting.network_group import NetworkGroup, can_group, fill_blocks
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, Policy, require_finite
+from league.agents.nets.action_values.deterministic import DeterministicHead
+from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.heads import Head
 from league.agents.nets.network import Network
 from league.agents.nets.sub_actions import SubActionsHead
@@ -66,6 +68,13 @@ class Sampling:
 
 
 SAMPLED, GREEDY = Sampling(), Sampling(greedy=True)
+
+
+def _expected(head: Head, dist_params: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The return that a policy expects, float32 [K]; NaN of a head beside which no state value is learnt."""
+    if isinstance(head, QValuesHead):
+        return head.expected_values(dist_params, values)
+    return torch.full_like(values, torch.nan) if isinstance(head, DeterministicHead) else values
 
 
 def sample_actions(
@@ -142,7 +151,7 @@ class NetworkPolicy:
         dist_params, values, _ = self._forward(inputs)
         probs = self.network.head.probabilities(dist_params)
         known: NDArray[np.float32] | None = None if probs is None else probs.numpy()
-        return Evaluation(values.float().numpy(), known)
+        return Evaluation(_expected(self.network.head, dist_params, values.float()).numpy(), known)
 
     def _forward(self, inputs: ActInputs) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.float32]]:
         """Policy parameters [K, P], values [K] and core states [K, C]."""

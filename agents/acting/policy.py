@@ -159,16 +159,14 @@ class Evaluating(Protocol):
 class Policy(Protocol):
     """Acts for a seat. `version` is the learner update that its weights come from, -1 for a bot."""
 
-    version: int
+    @property
+    def version(self) -> int: ...
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
 
 class AdoptingPolicy(Policy, Protocol):
-    """A policy whose weights change. `core_size` is C."""
-
-    @property
-    def core_size(self) -> int: ...
+    """A policy whose weights change."""
 
     def adopt(self, weights: Weights) -> None:
         """Act by these weights from now on. Raises WeightsError if they do not fit."""

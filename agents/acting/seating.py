@@ -94,7 +94,8 @@ class Seating:
 
     def recorded_seats(self) -> NDArray[np.int64]:
         """int64 [N], the first recorded seat of each game."""
-        return self._records.argmax(axis=1)
+        seats: NDArray[np.int64] = self._records.argmax(axis=1)
+        return seats
 
     def recorded(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those rows (game * S + seat) that are recorded."""

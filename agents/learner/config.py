@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from league.agents.learner.algorithms.registry import UPDATERS
 from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.protocol import MAX_DEADLINE_S
+from league.envs.text.number_text import number_text
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
@@ -21,6 +21,7 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 """The last one replays CUDA graphs on a GPU."""
 
 DEFAULT_ALGORITHM = "vtrace"
+EVOLUTION = ("es", "cmaes")
 DEFAULT_OPTIMIZER = "adam"
 DEFAULT_ROW_SOURCE = "fifo"
 AUTO_BACKEND = "auto"
@@ -180,7 +181,9 @@ class PipelineConfig:
             found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
         for name in ("stage_timeout_s", "start_timeout_s"):
             if not 0 < getattr(self, name) <= MAX_DEADLINE_S:
-                found.append(f"{name}: {getattr(self, name)} must be greater than 0 and at most {MAX_DEADLINE_S:g}")
+                found.append(
+                    f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
+                )
         return found
 
     def _free_problems(self) -> list[str]:
@@ -281,7 +284,7 @@ class LearnerConfig:
     @property
     def evolves(self) -> bool:
         """True for evolution strategies, which learn from `Episodes`, without gradients."""
-        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in UPDATERS
+        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in EVOLUTION
 
     @property
     def pieces(self) -> int:
@@ -344,7 +347,7 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0")
         for name, most in MAXIMA.items():
             if most < getattr(self, name) < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {getattr(self, name)} must be at most {most:g}")
+                found.append(f"{name}: {getattr(self, name)} must be at most {number_text(most)}")
         for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")

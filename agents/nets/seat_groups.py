@@ -168,7 +168,7 @@ def check_group_head(head: Head) -> None:
       ValueError: it holds layers of its own, or is not one of those known here.
     """
     known = isinstance(head, CategoricalHead | MultiCategoricalHead | GaussianHead)
-    if not known or any(True for _ in head.children()):
+    if not known or (isinstance(head, nn.Module) and any(True for _ in head.children())):
         raise ValueError(
             f"head: a {type(head).__name__} cannot be padded to the actions of several seat groups; use head: auto"
         )

@@ -62,7 +62,7 @@ class PriorityTree:
         """
         sums = self._levels[-1].cumsum()
         values = np.minimum(points * sums[-1], np.nextafter(sums[-1], 0.0))
-        nodes = sums.searchsorted(values, side="right")
+        nodes: NDArray[np.int64] = sums.searchsorted(values, side="right")
         values -= np.where(nodes > 0, sums[nodes - 1], 0.0)
         for level in self._levels[-2::-1]:
             nodes = nodes << 1

@@ -25,6 +25,7 @@ from league.agents.replay.replay_table import ReplayTable, Sample
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.replay.row_files import MappedRows, NoDiskSpaceError, RowMemory, memory_of
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
+from league.agents.unroll.episodes import Episodes
 from league.agents.unroll.ring import require_rows
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 
@@ -52,7 +53,7 @@ class Replay(Generic[ChunkT]):
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows if self._alone else config.batch_rows // config.microbatches
         layout = RowLayout(spec)
-        self._example = spec.allocate(1)
+        self._example = layout.example
         window = 0.0 if self._alone else options.window * config.batch_rows
         limiter = RateLimiter(options.samples_per_insert, options.min_rows, window)
         self._memory = _memory(layout, place, options)
@@ -147,7 +148,9 @@ class Replay(Generic[ChunkT]):
     def _decoded(self, chunk: ChunkT, num_rows: int) -> Unrolls | None:
         """The rows of a chunk, checked; None where it was refused."""
         try:
-            unrolls = on_host(self._place.decode(chunk))
+            rows = self._place.decode(chunk)
+            assert not isinstance(rows, Episodes), "evolution strategies learn from no replay"
+            unrolls = on_host(rows)
             if unrolls.num_rows != num_rows:
                 raise ValueError(f"a chunk of {unrolls.num_rows} rows was announced as {num_rows}")
             require_rows(unrolls, self._example, self._spec.game)

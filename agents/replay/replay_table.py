@@ -131,7 +131,8 @@ class ReplayTable:
             return None
         scaled = self._tree.weights(slots) / self._tree.total * self.size
         weights = scaled**-self._options.beta
-        return (weights / weights.max()).astype(np.float32)
+        scaled_down: NDArray[np.float32] = (weights / weights.max()).astype(np.float32)
+        return scaled_down
 
     def _set_errors(self, slots: NDArray[np.int64], errors: NDArray[np.float32]) -> None:
         """Keep the errors themselves; alpha is applied once, on the way into the tree."""

@@ -116,7 +116,7 @@ class EpisodeRecorder:
         """As in `Recorder`. decided: `versions` and `perturbations` int32 [K]."""
         versions, perturbations = decided["versions"], decided.get("perturbations")
         assert versions is not None and perturbations is not None, "a seat was recorded whose policy is not perturbed"
-        newest = int(np.max(versions))  # type: ignore[call-overload]
+        newest = int(np.max(versions))
         if newest != self._version:
             self._version, self._is_late = newest, True
         first = self._decisions[rows] == 0

@@ -21,7 +21,9 @@ PARTS: Mapping[str, str] = {
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
+    "replay": "benchmarks.lineage.replay:report",
     "search": "benchmarks.lineage.search:search_rows",
+    "evolution": "benchmarks.lineage.evolution:evolution",
 }
 """Name -> "module:function" that makes the report of a part in an empty folder."""
 

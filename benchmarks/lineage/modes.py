@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import multiprocessing
+from torch.multiprocessing.spawn import spawn
 
 from benchmarks.report import Report
 from benchmarks.strength.exact_runs import nash_conv
@@ -83,10 +83,9 @@ KUHN_SETTINGS = (
 def bytes_sent(folder: Path) -> Report:
     """Bytes of an update of every mode, counted in replicas that are processes, beside the formula."""
     report = Report()
-    with tempfile.NamedTemporaryFile(dir=folder) as meeting:
-        counted = multiprocessing.get_context("spawn").Queue()
-        multiprocessing.spawn(_replica, args=(meeting.name, counted), nprocs=R, join=True)
-        sent = [counted.get(timeout=60.0) for _ in range(R)]
+    counted = multiprocessing.get_context("spawn").SimpleQueue()
+    spawn(_replica, args=(str(folder / "meeting"), counted), nprocs=R, join=True)  # type: ignore[no-untyped-call]
+    sent = [counted.get() for _ in range(R)]
     for name, (_, expected) in BYTES.items():
         found = sum(of_one[name] for of_one in sent) / UPDATES
         report.add(f"bytes of an update, {R} replicas, {P} parameters; {name}", found, "bytes")
@@ -118,6 +117,9 @@ class _Vector:
 
     def squared_norm(self) -> torch.Tensor:
         return torch.dot(self.gradients, self.gradients)[None]
+
+    def clip(self, *, count: float, squared_norm: float) -> float:
+        return math.sqrt(squared_norm) / count
 
     def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         return math.sqrt(squared_norm) / count

@@ -102,7 +102,7 @@ def score_of(config: RunConfig, weights: Weights) -> float:
 def curves(name: str, *, core_s: float, enough: float | None = None) -> list[list[Judged]]:
     """The curves of a shipped configuration over the seeds, each until a judgement is good enough."""
     prepare_process()
-    found = []
+    found: list[list[Judged]] = []
     for seed in SEEDS:
         config = replace(load_config(CONFIGS / f"{name}.yaml"), seed=seed)
         found.append([])

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from league.agents.learner.algorithms.objective import LossWeights, Objective
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
-from league.agents.learner.step.backend import BatchLoss, Placement, SingleBackend
+from league.agents.learner.step.backend import Placement, SingleBackend
 from league.agents.nets.network import Network
 
 

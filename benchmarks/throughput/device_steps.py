@@ -115,6 +115,7 @@ class Pupil:
         if sum(part.num_rows for part in self._waiting) < self._rows:
             return
         whole = concatenate_any(self._waiting)
+        assert isinstance(whole, DeviceUnrolls)
         stop = whole.num_rows - whole.num_rows % self._rows
         for start in range(0, stop, self._rows):
             self.learnt += self._learner.update(whole.rows(start, start + self._rows), budget_fraction=0.0).steps

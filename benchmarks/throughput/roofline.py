@@ -228,7 +228,7 @@ def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
     arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=0)
     parts: list[Unrolls] = []
     while sum(part.num_rows for part in parts) < rows:
-        parts.extend(arena.run(table, policies, steps=1))
+        parts.extend(part for part in arena.run(table, policies, steps=1) if isinstance(part, Unrolls))
     arena.close()
     return concatenate(parts).rows(0, rows)
 

@@ -209,7 +209,10 @@ def _mask_of(env: Any, agent: Any, observation: Any, infos: Any) -> Any:
     if callable(observed):
         observed, acted = observed(agent), acted(agent)
     path = mask_path(observed, action_code(acted, env_id="bare").spec.num_actions)
-    mask, method = mask_of(observation, infos, path=path), MaskMethod.of(env)
+    mask, method = (
+        mask_of(observation, infos, path=path),
+        MaskMethod.of(env, has_agents=hasattr(env, "possible_agents")),
+    )
     if mask is not None or method is None:
         return mask
     agents = getattr(env, "possible_agents", [agent])

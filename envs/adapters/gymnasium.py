@@ -65,7 +65,7 @@ class GymnasiumEnv(ExternalEnv):
                     f"{env_id}: its observation_space is a method, as PettingZoo's, but it has no possible_agents; list"
                     " the name of every agent there"
                 )
-            method = asked(env_id, "action_masks", lambda: MaskMethod.of(game))
+            method = asked(env_id, "action_masks", lambda: MaskMethod.of(game, has_agents=False))
             outline = outline_of(
                 env_id,
                 [SEAT],

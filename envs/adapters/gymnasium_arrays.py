@@ -304,7 +304,7 @@ def _first_mask(env: Any, *, env_id: str) -> str:
       EnvError: its first reset raised.
     """
     for one in (env, *getattr(env, "envs", ())[:1]):
-        method = asked(env_id, "action_masks", partial(MaskMethod.of, one))
+        method = asked(env_id, "action_masks", partial(MaskMethod.of, one, has_agents=False))
         if method is not None:
             return f"{method.name}()"
     begun = asked(env_id, "first reset", lambda: env.reset(seed=0), advice="")

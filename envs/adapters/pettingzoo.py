@@ -301,7 +301,7 @@ def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, first_look: FirstLoo
         [asked(env_id, f"{name}({seat!r})", partial(_space, env, name, seat)) for seat in seats]
         for name in ("observation_space", "action_space")
     )
-    method = asked(env_id, "action_masks", lambda: MaskMethod.of(env))
+    method = asked(env_id, "action_masks", lambda: MaskMethod.of(env, has_agents=True))
     return outline_of(
         env_id,
         names,

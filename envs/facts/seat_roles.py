@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from league.envs.facts.seat_exchange import blocks_of, by_cell, by_feature, exchange_is_seen
 from league.envs.protocol import ActionSpec, EnvSpec, Turn
+from league.envs.text.number_text import number_text
 
 MAX_SEATS = 8
 """Seats up to which roles are looked for; each has networks of its own."""
@@ -203,7 +204,9 @@ class SeatRoles:
         if sizes:
             small, large = sorted(sizes[seat] for seat in pair)
             if small > 0.0 and large > UNEVEN_RETURNS * small and self._earn_apart(pair):
-                return f"{one} and {two} earn on scales of their own, {small:.2g} and {large:.2g}"
+                return (
+                    f"{one} and {two} earn on scales of their own, {number_text(small, 2)} and {number_text(large, 2)}"
+                )
         seats = np.array(self._seen.seats, np.int64)
         own = np.flatnonzero((seats == pair[0]) | (seats == pair[1]))
         share, are_unlike = self._are_paid_apart(own, seats[own] == pair[0])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.protocol import MAX_REWARD, ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from league.envs.text.number_text import number_text
 
 Table = Sequence[Sequence[float]]
 BEATS = ((0, -1, 1), (1, 0, -1), (-1, 1, 0))  # rock, paper, scissors, from the first seat's side
@@ -275,6 +276,6 @@ def _table(env_id: str, name: str, values: Table) -> NDArray[np.float32]:
     if table.ndim != 2 or table.size == 0 or not (np.abs(table) <= MAX_REWARD).all():  # false of NaN as well
         raise EnvError(
             f"{env_id}: {name} has shape {list(table.shape)}; give finite numbers [rows][columns] of at most "
-            f"{MAX_REWARD:g}"
+            f"{number_text(MAX_REWARD)}"
         )
     return table

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from league.envs.guard.settings import SETTINGS, Setting, handler_of
 from league.envs.guard.stand_ins import REAL_EXIT, EndOfProcess, StandIns, inside
+from league.envs.guard.witness import witness
 
 T = TypeVar("T")
 
@@ -90,6 +91,8 @@ class foreign_code:  # noqa: N801 - used like a function
         if inside.depth > 1:
             return
         _visits[threading.get_ident()] = (next(_numbers), self._owner, self._what, self._env)
+        inside.terminate = handler_of(signal.SIGTERM)
+        witness.begin(self._owner, self._what)
         self._threads = threading.active_count()
         self._ours = [setting.read() for setting in SETTINGS]
         self._handler = self._heard_interrupt()
@@ -109,6 +112,7 @@ class foreign_code:  # noqa: N801 - used like a function
             signal.signal(signal.SIGINT, self._handler)
         self._put_back()
         _visits.pop(threading.get_ident(), None)
+        witness.end()
         if failure is not None and failure is not error:
             raise failure from error
 

@@ -18,20 +18,40 @@ class EndOfProcess(Exception):  # noqa: N818 - an event, which counts as an exce
 
 
 class Inside(threading.local):
-    """Of each thread: calls of code of others that it is in, and whether this is a copy of our process made there."""
+    """Of each thread: calls of code of others that it is in, and whether this is a copy of our process made there.
+
+    terminate: the handler of SIGTERM before the outermost call. mask: the signal mask before a fork.
+    """
 
     depth = 0
     is_copy = False
+    terminate: Any = None
+    mask: set[int] | None = None
 
 
 inside = Inside()
 
 
+def _before_fork() -> None:
+    """A signal to the child waits until it can end it: in between it would meet the handler of this process."""
+    is_due = inside.depth > 0 and callable(inside.terminate)
+    inside.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}) if is_due else None
+
+
 def _after_fork() -> None:
+    if inside.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, inside.mask)
+
+
+def _after_fork_in_child() -> None:
+    """A process that a game forks ends by SIGTERM, and not by what we, or Ray in its workers, do then."""
     inside.is_copy = inside.depth > 0
+    if inside.mask is not None and signal.getsignal(signal.SIGTERM) is inside.terminate:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _after_fork()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 REAL_EXIT = os._exit
 _REAL_REGISTER, _REAL_START = atexit.register, threading.Thread.start

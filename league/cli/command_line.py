@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from league.envs.guard.witness import witness
 from league.errors import USER_ERROR, LeagueError
 from league.hosts.call_watch import watched_calls
 from league.run.monitor.first_output import FirstOutput
@@ -26,7 +27,7 @@ def run_command(app: typer.Typer) -> NoReturn:
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
     try:
-        with FirstOutput(" ".join(sys.argv[1:2])), watched_calls(_say):
+        with FirstOutput(" ".join(sys.argv[1:2])), watched_calls(_say), witness.watching():
             code = _command_of(app)(prog_name="league", standalone_mode=False)
     except _errors_of_one_sentence() as error:
         _leave(str(error), error.exit_code if isinstance(error, LeagueError) else USER_ERROR)

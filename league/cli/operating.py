@@ -42,7 +42,7 @@ def up(
     wait: Wait = 60.0,
 ) -> None:
     """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
-    from league.config.auto.resolve import resolve
+    from league.config.auto.resolve import run_name
     from league.run.control.lifecycle import bring_up
     from league.store.run_folder import RunFolder, new_run_path
 
@@ -54,8 +54,8 @@ def up(
             raise LeagueError(f"{target} is a run: --run-dir is for a new one.")
         path, first = target.absolute(), []
     else:
-        config = resolve(str(target), overrides=overrides or []).config
-        path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()
+        name = run_name(str(target), overrides or [])  # the process that trains looks at the game
+        path = (run_dir or new_run_path(name, now=datetime.now())).absolute()
         if RunFolder(path).config_path.exists():
             raise LeagueError(f"{path} already holds a run: `league up {path}` continues it.")
         source = str(target.absolute()) if target.is_file() else str(target)

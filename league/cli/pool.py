@@ -31,7 +31,12 @@ def add_pool(app: typer.Typer) -> None:
 
 def init(
     folder: PoolArgument,
-    game: Annotated[str, typer.Option("--game", metavar="ID", help="The game, as env.id.", show_default=False)],
+    game: Annotated[
+        str,
+        typer.Option(
+            "--game", metavar="ID", help="The game, as env.id; or a run, for its game and seats.", show_default=False
+        ),
+    ],
     anchor: Annotated[
         list[str] | None,
         typer.Option(

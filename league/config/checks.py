@@ -14,22 +14,24 @@ from typing import TYPE_CHECKING
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
 from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
+from league.agents.learner.evolution.setting_checks import evolution_problems
 from league.agents.learner.replicas.config import replica_problems
 from league.config.deadlines import Deadlines, deadlines_of
-from league.config.evolution_checks import evolution_problems
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot, make_bot
 from league.envs.component_choice import kind_of
 from league.envs.protocol import MAX_DEADLINE_S, EnvError
 from league.envs.registry import BUILT_IN, unknown_env
+from league.envs.text.number_text import number_text
 from league.envs.workers.worker_env import MAX_WORKERS
 from league.errors import InvalidName
 from league.store.storage import checked_name
-from league.wording import counted, number_text
+from league.wording import counted
 
 if TYPE_CHECKING:
     from league.agents.learner.config import LearnerConfig
+    from league.agents.nets.config import NetworkConfig
     from league.config.actor_config import ActorConfig
     from league.config.run_config import (
         BudgetConfig,
@@ -85,8 +87,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     for problem in wait_problems(config.actors, config.learner):
         yield f"learner.{problem}"
     yield from _acting_problems(config.actors)
-    yield from _search_problems(config)
-    yield from evolution_problems(config.actors, config.learner)
+    yield from search_problems(config.actors, config.network, config.env)
+    yield from acting_conflicts(config.actors, config.learner)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -123,6 +125,13 @@ def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
         )
 
 
+def acting_conflicts(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
+    """Kinds of acting that do not go with what is learnt, and the other way round."""
+    acting, frozen = (kind_of(choice, DEFAULT_ACTING) for choice in (actors.acting, actors.acting_frozen))
+    splits, games = actors.num_splits, actors.num_envs
+    yield from evolution_problems(learner, acting=acting, acting_frozen=frozen, num_splits=splits, num_envs=games)
+
+
 def _acting_problems(actors: ActorConfig) -> Iterator[str]:
     """Kinds of acting of which a process that decides for others, or a device, knows nothing."""
     for name in ("acting", "acting_frozen"):
@@ -135,25 +144,19 @@ def _acting_problems(actors: ActorConfig) -> Iterator[str]:
             yield f"actors.games: policies on the device sample, and actors.{name} is {kind}; use games: host"
 
 
-def _search_problems(config: RunConfig) -> Iterator[str]:
-    """Settings with which nothing can be searched, or nothing of it is learnt from."""
-    actors, workers, core = config.actors, config.env.workers, kind_of(config.network.core)
-    kinds = {name: kind_of(getattr(actors, name), DEFAULT_ACTING) for name in ("acting", "acting_frozen")}
-    for name in (name for name, kind in kinds.items() if kind == SEARCH):
-        if workers not in ("auto", 0):
+def search_problems(actors: ActorConfig, network: NetworkConfig, env: EnvConfig) -> Iterator[str]:
+    """Settings with which nothing can be searched."""
+    core = kind_of(network.core)
+    for name in ("acting", "acting_frozen"):
+        if kind_of(getattr(actors, name), DEFAULT_ACTING) != SEARCH:
+            continue
+        if env.workers not in ("auto", 0):
             yield (
-                f"env.workers: {workers} child processes keep the games, which cannot be copied there, and "
-                f"actors.{name} is search; set env.workers: 0"
+                f"actors.{name}: search plays copies of the games, and env.workers keeps these in {env.workers} child "
+                "processes, where they cannot be copied; set env.workers: 0"
             )
         if core != "none":
-            yield f"network.core: {core} remembers one game, and actors.{name} is search, which tries many; use none"
-    if kinds["acting"] == SEARCH != kinds["acting_frozen"]:
-        for group in config.league.players:
-            if group.matchmaker_name == "generator":
-                yield (
-                    f"actors.acting_frozen: {kinds['acting_frozen']} would make the games of {group.prefix}, whose "
-                    "matchmaker is generator, without search; give it what actors.acting has"
-                )
+            yield f"actors.{name}: search tries many games, and network.core {core} remembers one; set it to none"
 
 
 def _device_problems(config: RunConfig) -> Iterator[str]:

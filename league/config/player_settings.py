@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
 from league.config.actor_config import ActorConfig
-from league.config.checks import section_problems, wait_problems
-from league.config.evolution_checks import evolution_problems
+from league.config.checks import acting_conflicts, search_problems, section_problems, wait_problems
 from league.config.learner_options import CHOICES, with_options
 from league.config.problems import known_paths, validate
 from league.config.run_config import RunConfig, plain_of
@@ -129,7 +128,7 @@ def _differences(own: object, run: object, path: str) -> Iterator[tuple[str, obj
 
 def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSections | None, list[str]]:
     """The whole settings of a group, and what is wrong with their keys and types."""
-    whole = {
+    whole: dict[str, object] = {
         section: _overlaid(plain_of(getattr(config, section)), getattr(group, section), (section,))
         for section in SECTIONS
     }
@@ -147,7 +146,8 @@ def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSections) -
         yield from section_problems(section, getattr(made, section))
     for problem in made.learner.problems_with(made.network.value_output):
         yield f"learner.{problem}"
-    yield from evolution_problems(made.actors, made.learner)
+    yield from acting_conflicts(made.actors, made.learner)
+    yield from search_problems(made.actors, made.network, config.env)
     for problem in wait_problems(config.actors, made.learner):
         yield f"learner.{problem}"
     for section, keys in OF_THE_RUN.items():

@@ -66,6 +66,7 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
         if has_own(group):
             found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
             problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
+    problems += [*_generator_problems(config)]
     problems += row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
@@ -132,6 +133,18 @@ def _try_acting(config: RunConfig, spec: EnvSpec, network: Network, setting: str
             )
     if kind_of(choice, DEFAULT_ACTING) == SEARCH:
         _try_search(config.env)
+
+
+def _generator_problems(config: RunConfig) -> Iterator[str]:
+    """Frozen policies that make the games of a player and do not record what it learns from."""
+    for group in config.league.players:
+        own = settings_of(config, group.player_id(0))
+        kinds = [kind_of(choice, DEFAULT_ACTING) for choice in (own.actors.acting, own.actors.acting_frozen)]
+        if group.matchmaker_name == "generator" and kinds[0] != kinds[1]:
+            yield (
+                f"actors.acting_frozen: {kinds[1]} would make the games of {group.prefix}, whose matchmaker is "
+                f"generator and which acts by {kinds[0]}; give it what actors.acting has"
+            )
 
 
 def _try_search(env: EnvConfig) -> None:

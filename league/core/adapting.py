@@ -19,6 +19,7 @@ from league.core.plugin_calls import gate_opponents
 from league.core.state.league_config import PlayerConfig
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.text.number_text import number_text
 
 LOOK_EVERY = 25
 """Finished leases between two looks."""
@@ -175,7 +176,7 @@ def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
             continue
         if entropy < 0.0:  # of a density: how narrow is too narrow depends on the unit
             continue
-        found = f"the entropy of {name} fell to {entropy:.3g} from {highest:.3g} early in the run"
+        found = f"the entropy of {name} fell to {number_text(entropy)} from {number_text(highest)} early in the run"
         if cost < MIN_ENTROPY_COST:
             yield Remedy(
                 "entropy costs something",

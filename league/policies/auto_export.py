@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.state.state import LeagueState, PlayerState
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 
 BEST, MIXTURE, AVERAGE, EMA, LAST, AUTO = "best", "mixture", "average", "ema", "last", "auto"
 EXACT = "exact"

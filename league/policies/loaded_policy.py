@@ -127,7 +127,8 @@ class LoadedPolicy:
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         number = seat_number(obs, self.spec, seat)
         dist_params, _ = self._step(obs, mask, number, self._core_of(None if seat is None else number))
-        return self._probabilities(dist_params)[0]
+        probs: NDArray[np.float32] = self._probabilities(dist_params)[0]
+        return probs
 
     def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Probability of every action for many observations in one pass, each taken as the first of its game.

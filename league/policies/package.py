@@ -191,12 +191,13 @@ def is_frozen_folder(path: Path) -> bool:
 def read_frozen_folder(path: Path) -> FrozenFolder:
     """The policies of a snapshot's folder or of a package, every byte verified.
 
-    The code that one names is admitted where this user exported it.
+    The code that one names is admitted where this user exported it, or trained the run in which it lies.
 
     Raises:
       CorruptSnapshot: a file is missing or not what was written.
     """
     admit_marked(RunFolder(path))
+    admit_marked(RunFolder(path.absolute().parents[2]))  # RUN/snapshots/16/DIGEST
     if not is_package(path):
         return read_snapshot_folder(path)
     manifest = read_package(path)

@@ -12,6 +12,7 @@ from league.core.metagame.meta_game import exported_snapshots, own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings, strongest
 from league.core.state.records import ProbeReading, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState
+from league.envs.text.number_text import number_text
 from league.errors import LeagueError
 from league.policies.auto_export import (
     AUTO,
@@ -28,7 +29,7 @@ from league.policies.auto_export import (
 )
 from league.policies.measured_returns import before_fall
 from league.policies.nash_export import league_mixture
-from league.wording import counted, number_text
+from league.wording import counted
 
 DRAWN = (MIXTURE, AVERAGE, EXACT)
 """Names that stand for several snapshots; one of them is drawn for each game."""

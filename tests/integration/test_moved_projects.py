@@ -12,6 +12,7 @@ import pytest
 
 import league.envs.plugins
 from league.config.run_config import BudgetConfig
+from league.deploy.export.exporter import export_policy
 from league.envs.own_code.places import MOVED
 from league.envs.protocol import EnvError
 from league.judge.matches.report import evaluate_run
@@ -75,6 +76,8 @@ def use_everywhere(run: Path) -> None:
     """What people do with a run."""
     load_policy(run).spec  # noqa: B018
     evaluate_run(run, games=2, bots=("random",))
+    export_policy(run, run.parent / "package")
+    load_policy(run.parent / "package").spec  # noqa: B018
     resume(run, limits=Limits(env_steps=50))
     budget = BudgetConfig(env_steps=100)
     assert exploit_run(run, player="last", run_dir=run.parent / "exploiter", budget=budget, games=2, seed=0)

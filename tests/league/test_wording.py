@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from league.wording import clock_text, counted, number_text, p_text, setting_text, short_count
+from league.envs.text.number_text import number_text
+from league.wording import clock_text, counted, p_text, setting_text, short_count
 
 
 def test_one_thing_has_no_s() -> None:

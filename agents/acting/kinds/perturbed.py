@@ -18,7 +18,7 @@ from league.agents.acting.network_group import can_group
 from league.agents.acting.network_policy import GREEDY, SAMPLED, NetworkPolicies, NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Round
 from league.agents.learner.evolution.noise_table import noise_table
-from league.agents.learner.evolution.published import CandidateWeights, EvolvedWeights, WeightsFollower, WeightSteps
+from league.agents.learner.evolution.published import CandidateWeights
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, WeightsError, layout_of
@@ -69,7 +69,6 @@ class PerturbedPolicy:
             _point(member.network, values)
         self._group = NetworkPolicies(members)
         self._noise = noise_table(place.seed)
-        self._follower = WeightsFollower(self._noise)
         self._center = np.zeros(self._layout.size, np.float32)
         self._candidates: NDArray[np.float32] | None = None
         self._numbers = np.zeros(self._num_games, np.int32)  # of each game's perturbation, from 1; negative: opposite
@@ -82,12 +81,10 @@ class PerturbedPolicy:
         """C."""
         return self._own.core_size
 
-    def adopt(self, weights: Weights | WeightSteps) -> None:
+    def adopt(self, weights: Weights) -> None:
         """As in the protocol. The networks of rounds at hand stay: what they play is late."""
         if weights.version == self.version:
             return
-        if isinstance(weights, EvolvedWeights | WeightSteps):
-            weights = self._follower.follow(weights)
         if weights.layout != self._layout:
             raise WeightsError("the weights are for another network: their parameters differ")
         self._own.adopt(weights)
@@ -140,7 +137,8 @@ class PerturbedPolicy:
         index = int(self._noise.draw(np.random.default_rng([seed, game % half]), 1, size=self._layout.size)[0])
         sign = 1 if game < half else -1
         self._numbers[game] = sign * (index + 1)
-        return self._center + np.float32(sign * self._sigma) * self._noise.get(index, self._layout.size)
+        noise = np.float32(sign * self._sigma) * self._noise.get(index, self._layout.size)
+        return np.asarray(self._center + noise, np.float32)
 
     def _candidate(self, game: int, first_game: int) -> NDArray[np.float32]:
         """float32 [P], the next candidate for a game: over all hosts, every one is played in turn."""
@@ -148,7 +146,7 @@ class PerturbedPolicy:
         before = self._place.host + self._rounds[first_game] * self._place.num_hosts
         number = (before * self._num_games + game) % len(self._candidates)
         self._numbers[game] = number + 1
-        return self._candidates[number]
+        return np.asarray(self._candidates[number], np.float32)
 
 
 def _point(network: Network, values: torch.Tensor) -> None:

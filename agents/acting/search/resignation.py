@@ -82,7 +82,8 @@ class Resignation:
 
     def is_over(self, games: NDArray[np.int64]) -> NDArray[np.bool_]:
         """bool [len(games)], True where no move is searched any more."""
-        return (self._seat[games] != NOBODY) & ~self._plays_on[games]
+        over: NDArray[np.bool_] = (self._seat[games] != NOBODY) & ~self._plays_on[games]
+        return over
 
     def note(self, games: NDArray[np.int64], seats: NDArray[np.int64], values: NDArray[np.float32]) -> None:
         """Let the seats that moved give up where their values, in [-1, 1], are too low."""

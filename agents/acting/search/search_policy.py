@@ -212,7 +212,7 @@ class SearchPolicy:
         if not self._explores:
             return best
         summed = policy.cumsum(axis=1)
-        drawn = (summed < (1.0 - rng.random((len(policy), 1))) * summed[:, -1:]).sum(axis=1)
+        drawn: NDArray[np.int64] = (summed < (1.0 - rng.random((len(policy), 1))) * summed[:, -1:]).sum(axis=1)
         if inputs.plies is None:
             return drawn
         early = inputs.plies[inputs.turn.env_index[inputs.slots]] < self._config.sampled_plies

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from league.agents.learner.algorithms.evolution_config import CMAConfig, ESConfig
 from league.agents.learner.algorithms.q_config import DDPGConfig, DQNConfig, TD3Config
 from league.agents.learner.config import MAX_COST
-from league.agents.learner.evolution.config import CMAConfig, ESConfig
+from league.envs.text.number_text import number_text
 
 CLIPS = ("clip_rho", "clip_c", "clip_pg_rho")
 """Options that bound the importance ratios."""
@@ -50,7 +51,7 @@ class ActorCriticConfig:
         for name in ("value_cost", "upgo_cost", "magnet_cost"):
             cost = getattr(self, name)
             if cost < 0 or MAX_COST < cost < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {cost} must be at least 0 and at most {MAX_COST:g}")
+                found.append(f"{name}: {cost} must be at least 0 and at most {number_text(MAX_COST)}")
         for name in CLIPS:
             clip = getattr(self, name)
             if clip is not None and clip <= 0:

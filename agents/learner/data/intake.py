@@ -1,4 +1,4 @@
-"""Blocks on their way into an update: the age of decisions or episodes, and the time spent waiting for them."""
+"""Blocks on their way into an update: the age of their decisions or episodes, and the time spent waiting for them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-MAX_ROWS = 1 << 28
+MAX_ROWS = 1 << 32
 """Most rows of one replay."""
 
 

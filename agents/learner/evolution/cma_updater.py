@@ -11,9 +11,9 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.evolution_config import MAX_CMA_WEIGHTS, CMAConfig
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.evolution.config import MAX_CMA_WEIGHTS, CMAConfig
 from league.agents.learner.evolution.published import CandidateWeights
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
 from league.agents.restart_state import EMA, TARGET, TEACHER, WEIGHTS, Arrays

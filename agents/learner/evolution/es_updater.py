@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.evolution.config import ESConfig
 from league.agents.learner.evolution.episode_pairs import EpisodePairs, Pairs
 from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.evolution.published import EvolvedWeights

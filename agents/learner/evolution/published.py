@@ -27,10 +27,10 @@ class EvolvedWeights(Weights):
     steps: tuple[EvolutionStep, ...]
 
     def since(self, version: int) -> WeightSteps | EvolvedWeights:
-        """The steps since a version, where they are shorter than the weights; else the weights and the moments."""
+        """The steps since an earlier version, where they are shorter than the weights; else weights and moments."""
         steps = tuple(step for step in self.steps if step.version > version)
         follows = [step.version for step in steps] == list(range(version + 1, self.version + 1))
-        if not follows or sum(step.num_bytes for step in steps) >= self.vector.nbytes:
+        if not steps or not follows or sum(step.num_bytes for step in steps) >= self.vector.nbytes:
             return EvolvedWeights(self.vector, self.layout, self.version, self.moments, ())
         return WeightSteps(version, steps)
 
@@ -62,15 +62,17 @@ class WeightsFollower:
         self._version = 0
 
     def follow(self, published: EvolvedWeights | WeightSteps) -> Weights:
-        """The weights after what was published. Steps must begin at the version that this copy has."""
+        """The weights after what was published; steps that this copy has taken already are passed over."""
         if isinstance(published, WeightSteps):
-            assert self._state is not None and published.since == self._version, "steps from another version"
+            assert self._state is not None and published.since <= self._version, "steps from a version that is not here"
             for step in published.steps:
-                self._state = self._state.after(step, self._noise)
+                if step.version > self._version:
+                    self._state = self._state.after(step, self._noise)
+                    self._version = step.version
         else:
             self._layout = published.layout
             self._state = EvolutionState(published.vector, published.moments[0], published.moments[1])
-        self._version = published.version
+            self._version = published.version
         assert self._layout is not None
         return Weights(self._state.values, self._layout, self._version)
 

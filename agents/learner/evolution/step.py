@@ -73,7 +73,9 @@ class EvolutionState:
         first = np.float32(BETA1) * self.first + np.float32(1 - BETA1) * gradient
         second = np.float32(BETA2) * self.second + np.float32(1 - BETA2) * (gradient * gradient)
         change = np.float32(step.rate) * first / (np.sqrt(second) + np.float32(EPSILON))
-        return EvolutionState(self.values - change, first, second, self.steps + 1)
+        values = np.asarray(self.values - change, np.float32)
+        moments = np.asarray(first, np.float32), np.asarray(second, np.float32)
+        return EvolutionState(values, *moments, self.steps + 1)
 
 
 def weighted_noise(step: EvolutionStep, noise: NoiseTable, *, size: int) -> NDArray[np.float32]:

@@ -45,7 +45,7 @@ from league.agents.learner.workers.worker import (
 )
 from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
 from league.agents.restart_state import TEACHER, WEIGHTS, Arrays, is_vector, weights_alone, weights_in
-from league.agents.unroll.device_unrolls import AnyUnrolls
+from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Layout
 
@@ -145,7 +145,7 @@ class FreeGroup:
         """Replicas that learn or wait for a batch: all but those that are being started again."""
         return sum(member.doing not in (STARTING, LOADING) for member in self._members[: self._replicas])
 
-    def update(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
+    def update(self, blocks: Iterable[AnyRows], inputs: UpdateInputs, *, ahead: Ahead | None = None) -> UpdateResult:
         """Hand a batch to an idle replica, once there is one; returns the sums over all that have finished since.
 
         That is nothing in the first calls. Nothing is copied ahead.
@@ -166,7 +166,7 @@ class FreeGroup:
         lost, self._lost = self._lost, []
         return merged(finished, lost=tuple(lost))
 
-    def gradients(self, blocks: Iterable[AnyUnrolls], inputs: UpdateInputs) -> LossStats:
+    def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """The summed gradient of a batch in the first replica, without a step; read it with `gradient_vector`."""
         answer = cast(GradientAnswer, self._ask(0, Gradients(_joined(blocks), inputs)))
         self._gradient = answer.vector
@@ -362,7 +362,7 @@ def merged(finished: Sequence[Updated], *, lost: tuple[str, ...] = ()) -> Update
     )
 
 
-def _joined(blocks: Iterable[AnyUnrolls]) -> Unrolls:
+def _joined(blocks: Iterable[AnyRows]) -> Unrolls:
     """The rows of all blocks."""
     parts = list(blocks)
     kept = [part for part in parts if isinstance(part, Unrolls)]

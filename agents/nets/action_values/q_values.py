@@ -77,6 +77,11 @@ class QValuesHead(CategoricalHead):
         """Q float32 [..., A] of dist_params [..., A] and state values [...]; about -1e9 of illegal actions."""
         return dist_params + values.unsqueeze(-1) if self.dueling else dist_params
 
+    def expected_values(self, dist_params: Tensor, values: Tensor) -> Tensor:
+        """Value float32 [...] of the nearly greedy policy, where `values` alone is a mean over the legal actions."""
+        known = self.action_values(dist_params, values)
+        return (probabilities(self._log_policy(dist_params)) * known).sum(-1)
+
     def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """As in the base, of the nearly greedy policy."""
         return sample_categorical(self._log_policy(dist_params), noise.squeeze(-1))

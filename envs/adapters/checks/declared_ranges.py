@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.padding import corner
+from league.envs.text.number_text import number_text
 
 logger = logging.getLogger(__name__)
 
@@ -99,4 +100,5 @@ def _outside(values: NDArray[np.generic], declared: _Range, seat: NDArray[np.int
     place, own, at = tuple(int(number) for number in bad[0][1:]), values, ""
     if len(np.unique(low)) + len(np.unique(high)) > 2:
         own, at = values.reshape(len(values), -1)[:, np.ravel_multi_index(place, low.shape)], f" at {list(place)}"
-    return f"goes from {own.min():g} to {own.max():g}{at}, its space says {low[place]:g} to {high[place]:g}"
+    seen = f"{number_text(float(own.min()), 6)} to {number_text(float(own.max()), 6)}"
+    return f"goes from {seen}{at}, its space says {low[place]:g} to {high[place]:g}"

@@ -118,11 +118,14 @@ class MaskMethod:
     takes_agent: bool
 
     @classmethod
-    def of(cls, env: Any) -> MaskMethod | None:
-        """The method of an env or of one that it wraps; None where it has none."""
+    def of(cls, env: Any, *, has_agents: bool) -> MaskMethod | None:
+        """The method of an env or of one that it wraps; None where it has none.
+
+        has_agents: whether one that must be given something can mean an agent. That of Gymnasium's Taxi means a state.
+        """
         for name in MASK_METHODS:
             method = _method(env, name)
-            if method is not None:
+            if method is not None and (has_agents or not _takes_agent(method)):
                 return cls(name, _takes_agent(method))
         return None
 

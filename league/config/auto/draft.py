@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from league.agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from league.agents.learner.config import DEFAULT_ALGORITHM
@@ -96,7 +96,7 @@ class Draft:
         """True if a registered algorithm has every option that is given."""
         record, given = ALGORITHM_OPTIONS.get(kind), value_at(self._plain, ALGORITHM)[1]
         names = set(given) - {"kind"} if isinstance(given, Mapping) else set()
-        return record is not None and names <= set(record.__dataclass_fields__)
+        return record is not None and names <= {field.name for field in fields(record)}
 
     def take(self, choices: Iterable[AutoValue]) -> None:
         """Put choices in the places that are still open."""
@@ -110,7 +110,7 @@ class Draft:
             return True
         kind = self.value(f"{ALGORITHM}.kind") or DEFAULT_ALGORITHM
         record = ALGORITHM_OPTIONS.get(str(kind))
-        return record is not None and key.rpartition(".")[2] in record.__dataclass_fields__
+        return record is not None and key.rpartition(".")[2] in {field.name for field in fields(record)}
 
     def _open_algorithm(self) -> None:
         """Write an algorithm that is given by its name as a mapping, to which options can be added."""

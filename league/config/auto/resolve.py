@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from league.agents.nets.config import NetworkConfig
 from league.config.auto import rules_actors, rules_cores, rules_league, rules_learner, rules_network, rules_run
@@ -79,13 +80,7 @@ def resolve(
       ConfigError: with every problem at once.
       EnvError: the game cannot be made, or raised.
     """
-    text, folder = _text_of(source)
-    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
-    admit(found.entry for found in outside_names(plain))
-    given, open_keys = without_auto(plain, KNOWN.types)
-    sections, found = validate(given, RunConfig, KNOWN)
-    if problems or found or list(section_problems("budget", sections.get("budget", BudgetConfig()))):
-        config_of(given, problems, source=source)  # raises, with what is wrong beside that
+    given, open_keys, sections = _checked(source, overrides)
     env, budget = sections["env"], sections.get("budget", BudgetConfig())
     assert isinstance(env, EnvConfig) and isinstance(budget, BudgetConfig)
     draft = Draft(given)
@@ -111,6 +106,30 @@ def resolve(
     situation = replace(situation, chosen=chosen)
     situation, choices = settle(draft, situation, open_keys=open_keys, costs_of=network_costs)
     return Resolved(config_of(draft.plain, [], source=source), choices, situation, frozenset(_leaves(given, "")))
+
+
+def run_name(source: str, overrides: Sequence[str]) -> str:
+    """The name that `resolve` gives to a run, without a look at its game. Raises ConfigError."""
+    given, _, sections = _checked(source, overrides)
+    env = sections["env"]
+    assert isinstance(env, EnvConfig)
+    return str(given.get("name") or rules_run.name_of_game(env.id) or RunConfig(env=env).name)
+
+
+def _checked(source: str, overrides: Sequence[str]) -> tuple[dict[str, Any], Sequence[str], dict[str, Any]]:
+    """What a source gives, the keys that it leaves to `auto`, and its sections.
+
+    Raises:
+      ConfigError: with every problem that shows without the game.
+    """
+    text, folder = _text_of(source)
+    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
+    admit(found.entry for found in outside_names(plain))
+    given, open_keys = without_auto(plain, KNOWN.types)
+    sections, found = validate(given, RunConfig, KNOWN)
+    if problems or found or list(section_problems("budget", sections.get("budget", BudgetConfig()))):
+        config_of(given, problems, source=source)  # raises, with what is wrong beside that
+    return given, open_keys, sections
 
 
 def settle(

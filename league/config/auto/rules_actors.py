@@ -11,7 +11,7 @@ from league.config.auto import rules_run
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
 from league.envs.registry import ADAPTERS
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 
 MAX_GAMES, MIN_GAMES = 1024, 4
 MAKING_SHARE = 0.02

@@ -9,7 +9,8 @@ from league.config.auto import rules_run
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.rules_actors import arenas, game_mib
 from league.config.auto.situation import Situation
-from league.wording import counted, number_text
+from league.envs.text.number_text import number_text
+from league.wording import counted
 
 PART_CALLS = 6.0
 """Fixed costs of an update that the decisions of each thread must be worth, as estimated. In two parts an update of

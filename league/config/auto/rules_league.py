@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from league.config.auto.draft import AutoValue, Draft, count_of
 from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
-from league.wording import counted, number_text
+from league.envs.text.number_text import number_text
+from league.wording import counted
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""

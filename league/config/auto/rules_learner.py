@@ -11,7 +11,7 @@ from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation, power_of_two, rounded_moments
 from league.core.adapting import ENTROPY_GROWTH, FULL_ENTROPY_DECISIONS, MIN_FIRST_COST
 from league.envs.facts.game_facts import GameFacts
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 
 REUSE_RATIO = 3.0
 """Cost of a decision over the cost of learning from it, from which rows are seen more than once."""

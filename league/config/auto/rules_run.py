@@ -36,14 +36,18 @@ NAMELESS = ("make", "make_env", "env", "raw_env", "parallel_env")
 
 
 def name(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """The run is called as its game; a factory whose name says nothing, as its file."""
-    place, _, env_id = situation.game.spec.env_id.rpartition(":")
-    if env_id in NAMELESS and place:
-        env_id = place.removesuffix(".py")
-    env_id = env_id.rpartition("/")[2]
-    short = _NO_NAME.sub("-", env_id.lower()).strip("-")[:40]
+    """The run is called as its game."""
+    short = name_of_game(situation.game.spec.env_id)
     if short:
         yield AutoValue("name", short, "the game")
+
+
+def name_of_game(env_id: str) -> str:
+    """A short name for a game; of a factory whose name says nothing, that of its file. It may be empty."""
+    place, _, made_by = env_id.rpartition(":")
+    if made_by in NAMELESS and place:
+        made_by = place.removesuffix(".py")
+    return _NO_NAME.sub("-", made_by.rpartition("/")[2].lower()).strip("-")[:40]
 
 
 def kind(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

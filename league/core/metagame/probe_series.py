@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 
 _NO_KEY = re.compile(r"[^A-Za-z0-9_.:-]+")
 

@@ -147,9 +147,9 @@ class BinaryTournament:
 class WeightedMean:
     """A player of the worse part of the population continues from the weighted mean of the best players' weights.
 
-    This makes an evolution strategy of players that learn by gradients meanwhile: the players are its offspring, learning
-    is their mutation, and the mean recombines them. Weights fall with the logarithm of the rank. The mean of networks
-    means something only where they descend from the same one.
+    This makes an evolution strategy of players that learn by gradients meanwhile: the players are its offspring,
+    learning is their mutation, and the mean recombines them. Weights fall with the logarithm of the rank. The mean of
+    networks means something only where they descend from the same one.
 
     Fields:
       fraction: part of the population whose weights are averaged, at least two players.

@@ -104,8 +104,8 @@ class PlayerConfig:
       gate: see there.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
-      learner, network: settings of their own over the run's, such as another `algorithm`; the core only notes them.
-      actors: the same of `acting` and `acting_frozen`.
+      learner: keys of their own over the run's `learner`, such as another `algorithm`; the core only notes them.
+      network: the same over `network`. actors: `acting` and `acting_frozen` of their own.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

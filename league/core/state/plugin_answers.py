@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from league.envs.text.number_text import number_text
+
 T = TypeVar("T")
 SUM_ROUNDING = 1e-6
 """Rounding by which the probabilities of a matchmaker or a mixture may miss a sum of 1."""
@@ -45,8 +47,8 @@ def distribution(what: str, name: str, values: Any, size: int, *, of: str) -> ND
     total = float(result.sum())
     if not np.isfinite(result).all() or (result < 0.0).any() or abs(total - 1.0) > SUM_ROUNDING:
         raise PluginFault(
-            f"the {what} {name!r} returned {shown(values)} with the sum {total:g}; probabilities are finite, "
-            "not negative and sum to 1"
+            f"the {what} {name!r} returned {shown(values)} with the sum {number_text(total, 6)}; probabilities are "
+            "finite, not negative and sum to 1"
         )
     return result
 

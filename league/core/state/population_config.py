@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX, is_from_outside
 from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, check_name
 from league.envs.component_choice import Component, kind_of
+from league.envs.text.number_text import number_text
 
 
 def require(condition: bool, message: str) -> None:
@@ -151,7 +152,7 @@ def check_hyperparameter(name: str, value: float) -> None:
     known = name in FACTORS + OWN_VALUES
     require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
     require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
-    require(value <= MAX_HYPERPARAMETER, f"{name} must be at most {MAX_HYPERPARAMETER:g}, not {value}")
+    require(value <= MAX_HYPERPARAMETER, f"{name} must be at most {number_text(MAX_HYPERPARAMETER)}, not {value}")
     require(name != "self_play" or value <= 1.0, f"self_play is a probability, {value} is above 1")
 
 

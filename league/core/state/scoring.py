@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.records import AssignmentOutcome
+from league.envs.text.number_text import number_text
 
 Score = Literal["wins", "returns"]
 
@@ -41,7 +42,7 @@ class Scoring:
         """Describes the scoring rule for people."""
         if self.score == "wins":
             return "games won, a draw is half a win"
-        return f"returns, a margin of {self.return_scale:g} counts as a certain win"
+        return f"returns, a margin of {number_text(self.return_scale)} counts as a certain win"
 
 
 BY_WINS = Scoring()

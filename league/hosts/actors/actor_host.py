@@ -16,6 +16,7 @@ import torch
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
 from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
+from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
 from league.agents.acting.split_arena import SplitArena
@@ -218,8 +219,8 @@ class ActorHost:
             assert isinstance(arena, Arena), "the state of one arena for one in parts"
             arena.load(arrays, assignments, policies)
             if pending is not None:
-                kind = Episodes if self._setup.of(key).learner.evolves else Unrolls
-                self._pending[key] = [self._codec.open(pending.tobytes()).rows_of(kind)]
+                chunk, evolves = self._codec.open(pending.tobytes()), self._setup.of(key).learner.evolves
+                self._pending[key] = [chunk.rows_of(Episodes) if evolves else chunk.rows_of(Unrolls)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""
@@ -327,11 +328,13 @@ class ActorHost:
         return policy
 
     def _network_policy(self, name: str, acting: ActingKind) -> AdoptingPolicy:
-        """A policy without weights; one with a network of its own acts here in any case."""
+        """A policy without weights; one with a network of its own acts here, by samples from its own distribution."""
+        if name in self._imported_networks:
+            return NetworkPolicy(self._imported_networks[name], dtype=self._dtype)
         parts = self._parts_for(name)
-        if self._inference is not None and parts is self._plain and name not in self._imported_networks:
+        if self._inference is not None and parts is self._plain:
             return CentralPolicy(name, self._inference)
-        return acting.policy(self._imported_networks.get(name, parts.network), dtype=self._dtype)
+        return acting.policy(parts.network, dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:

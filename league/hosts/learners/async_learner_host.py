@@ -336,7 +336,7 @@ class AsyncLearnerHost:
     def _hold(self, player: str, learner: Learner, *, first_version: int, generation: int) -> None:
         has_gpu = torch.cuda.is_available()
         own = self._setup.of(player)
-        place = SourcePlace(
+        place: SourcePlace[OpenChunk] = SourcePlace(
             lambda chunk: decoded(chunk, own),
             threads=GPU_DECODERS if has_gpu and not self._setup.wait_for_update else 1,
             changed=self._changed,

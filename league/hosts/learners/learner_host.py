@@ -19,6 +19,7 @@ from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
 from league.agents.unroll.episodes import Episodes
 from league.agents.unroll.field_table import Record
+from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
 from league.core.state.records import Progress
 from league.envs.protocol import EnvSpec
@@ -182,7 +183,7 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
 
 
-def decoded(chunk: OpenChunk, setup: HostSetup) -> Record:
+def decoded(chunk: OpenChunk, setup: HostSetup) -> Unrolls | Episodes:
     """The rows of a chunk, of the kind that its player learns from. setup: of the player.
 
     Raises:

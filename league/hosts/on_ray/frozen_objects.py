@@ -8,11 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from league.agents.learner.evolution.published import EvolvedWeights, WeightSteps
 from league.agents.weights import Weights
 
 INLINE_BYTES = 1 << 20
 """Smaller weights come with each answer. Putting them once for all callers takes 7 % of the plies of Connect Four with
 two hosts and 140 KB of weights, which change every few milliseconds."""
+
+
+MAX_SERIALS = 256
+"""Serials whose versions are remembered, of all players together."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,11 @@ class NewestAnswer:
     Fields:
       serial: of these weights on their learner host. Their version does not tell them apart from those before a
         transplant, whose donor may have made as many updates.
-      weights: small ones. reference: of large ones.
+      weights: small ones, or the steps to them where these are shorter. reference: of large ones.
     """
 
     serial: int
-    weights: Weights | None = None
+    weights: Weights | WeightSteps | None = None
     reference: Any = None
 
 
@@ -44,6 +49,7 @@ class NewestObjects:
         self._lock = threading.Lock()
         self._num_seen = 0
         self._held: dict[str, tuple[Weights, NewestAnswer]] = {}
+        self._versions: OrderedDict[int, int] = OrderedDict()  # of the weights of the newest serials
 
     def answer(self, player: str, newest: Weights, *, have: int) -> NewestAnswer | None:
         """The answer to a caller that has the weights of serial `have`; None where these are the newest.
@@ -55,10 +61,18 @@ class NewestObjects:
             held = self._held.get(player)
             if held is None or held[0] is not newest:
                 self._num_seen += 1
-                is_small = newest.vector.nbytes < INLINE_BYTES
+                is_small = newest.vector.nbytes < INLINE_BYTES or isinstance(newest, EvolvedWeights)
+                self._versions[self._num_seen] = newest.version
+                while len(self._versions) > MAX_SERIALS:
+                    self._versions.popitem(last=False)
                 weights, reference = (newest, None) if is_small else (None, self._put(newest))
                 self._held[player] = held = (newest, NewestAnswer(self._num_seen, weights, reference))
-        return None if held[1].serial == have else held[1]
+            since = self._versions.get(have)
+        if held[1].serial == have:
+            return None
+        if isinstance(newest, EvolvedWeights):
+            return NewestAnswer(held[1].serial, newest.since(newest.version if since is None else since))
+        return held[1]
 
 
 class FrozenObjects:

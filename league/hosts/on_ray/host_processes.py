@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,8 @@ from league.agents.acting.central.inference_server import InferenceServer
 from league.agents.acting.central.socket_client import SocketClient
 from league.agents.learner.build import choose_dtype
 from league.agents.learner.errors import LearnerError
+from league.agents.learner.evolution.noise_table import noise_table
+from league.agents.learner.evolution.published import EvolvedWeights, WeightsFollower, WeightSteps
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.torch_runtime import prepare_process
@@ -98,9 +100,12 @@ class RemoteClient:
       handles: player -> handle of the learner host that holds it.
       push_s: longest wait for one answer.
       sender: name of the actor host. credits: see `CREDITS`; 0 waits for the answer to every chunk.
+      seed: of the run, for the noise of evolution strategies.
     """
 
-    def __init__(self, handles: Mapping[str, Any], *, push_s: float, sender: str = "", credits: int = CREDITS) -> None:
+    def __init__(
+        self, handles: Mapping[str, Any], *, push_s: float, sender: str = "", credits: int = CREDITS, seed: int = 0
+    ) -> None:
         self._handles = handles
         self._push_s = push_s
         self._sender = sender
@@ -108,6 +113,7 @@ class RemoteClient:
         self._pushed_to: set[str] = set()
         self._on_the_way: deque[tuple[str, Any]] = deque()
         self._held: dict[str, _Held] = {}
+        self._followed = defaultdict[str, WeightsFollower](lambda: WeightsFollower(noise_table(seed)))
 
     def use(self, handles: Mapping[str, Any]) -> None:
         """Take over new handles; what is on its way to a replaced host is given up."""
@@ -156,13 +162,15 @@ class RemoteClient:
             answer: NewestAnswer | None = ray.get(reference, timeout=self._push_s)
             if answer is None or answer.serial < self._have(player):  # overtaken by a later one
                 return None
-            weights: Weights = answer.weights or ray.get(answer.reference, timeout=self._push_s)
+            newest = answer.weights or ray.get(answer.reference, timeout=self._push_s)
         except UnknownPlayer as error:
             raise LeaseUnplayable("the learner host holds the player no more") from error
         except LEARNER_LOST as error:
             raise LeaseUnplayable(f"the learner did not answer: {type(error).__name__}") from error
-        self._held[player] = _Held(answer.serial, weights)
-        return weights
+        if isinstance(newest, EvolvedWeights | WeightSteps):
+            newest = self._followed[player].follow(newest)
+        self._held[player] = _Held(answer.serial, newest)
+        return self._held[player].weights
 
 
 def frozen_weights(frozen: Mapping[str, Any], *, timeout_s: float) -> dict[str, Weights]:
@@ -193,7 +201,7 @@ class ActorHostProcess:
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         self._host = ActorHost(setup, name=name, dtype=dtype, connect=connect if setup.inference else None)
         credits = 0 if setup.wait_for_update else CREDITS
-        self._client = RemoteClient({}, push_s=self._push_s, sender=name, credits=credits)
+        self._client = RemoteClient({}, push_s=self._push_s, sender=name, credits=credits, seed=setup.seed)
 
     def ready(self) -> tuple[int, str]:
         """The process id and the machine, once everything is built."""

@@ -12,11 +12,11 @@ import numpy as np
 from league.agents.acting.policy import ActInputs, Policy
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
+from league.envs.text.number_text import number_text
 from league.judge.contenders.bots import SEARCH, bot_policy, simulations_of
 from league.judge.matches.match import OutOfTime, play_match
 from league.judge.matches.match_result import MatchResult, merged
 from league.judge.recording.recording import Recording
-from league.wording import number_text
 
 GROWTH = 4
 """Games of a round over those of the round before."""

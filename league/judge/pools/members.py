@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from league.config.contender_names import split_source
 from league.config.plugin_names import absolute_game, outside_names
 from league.config.yaml import parse_yaml
@@ -15,6 +17,7 @@ from league.core.state.records import BOT_PREFIX, bot_name
 from league.envs.bots import is_own_bot, make_bot
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
+from league.envs.seat_plan import SeatPlan
 from league.errors import ConfigError, LeagueError
 from league.judge.contenders.contender import Game, plain_game
 from league.judge.contenders.finding import CONTENDERS, find_contenders, require_playable
@@ -45,23 +48,36 @@ def make_pool(
     """Make a pool with its anchors; returns a sentence.
 
     Args:
+      env_id: of the game; or a run, a snapshot's folder or a package, whose game and planned seats it is.
       options: "key=value" each, of the game. anchors: "BOT=ELO" each; also an engine or a served policy.
     Raises:
       PoolError: it cannot be made so. EnvError: the game or a bot cannot be made.
     """
-    env = EnvConfig(absolute_game(env_id, (Path.cwd(),)), dict(map(_option, options)))
-    if not trust:
-        require_trusted(outside_names({"env": {"id": env.id, "kwargs": dict(env.kwargs)}}), what="--game")
+    env = _game_of(env_id, dict(map(_option, options)), trust=trust)
     spec = spec_of(dataclasses.replace(env, workers=0))
     fixed = [_anchor(text, Game(env, spec)) for text in anchors]
     folder = PoolFolder(path)
-    game = PoolGame(env.id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies)
+    seats = msgspec.json.decode(msgspec.json.encode(SeatPlan.of(env).plain()))  # as the journal gives them back
+    game = PoolGame(env.id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies, seats=seats)
     create_pool(folder, game)
     with open_pool(folder, trust=trust) as pool:
         for anchor in fixed:
             _join(pool, anchor)
     known = ", ".join(f"{anchor.name} at {anchor.elo:g}" for anchor in fixed)
-    return f"{path} is a rating pool of {env_id}, anchored by {known}."
+    return f"{path} is a rating pool of {env.id}, anchored by {known}."
+
+
+def _game_of(written: str, options: dict[str, object], *, trust: bool) -> EnvConfig:
+    """The game that is named, or that of a folder with policies."""
+    if Path(written).is_dir():
+        if trust:
+            trust_stored(written)
+        env = find_stored(written)[0].game.env
+        return dataclasses.replace(env, kwargs={**env.kwargs, **options}, workers=0)
+    env = EnvConfig(absolute_game(written, (Path.cwd(),)), options)
+    if not trust:
+        require_trusted(outside_names({"env": {"id": env.id, "kwargs": dict(env.kwargs)}}), what="--game")
+    return env
 
 
 def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> list[str]:

@@ -6,19 +6,21 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
 from league.agents.acting.policy import Policy
 from league.envs.placements import comparable
 from league.envs.protocol import EnvConfig
+from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
 from league.judge.matches.match import play_match
 from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame
 
 
 def env_of(game: PoolGame) -> EnvConfig:
-    """The game as an env."""
-    return EnvConfig(game.env_id, dict(game.options))
+    """The game as an env, with the seats as they are planned."""
+    return msgspec.convert(game.seats, SeatPlan).put_into(EnvConfig(game.env_id, dict(game.options)))
 
 
 def seed_of(lease: BatchLease) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from league.config.run_config import ProbesConfig
+from league.envs.text.number_text import number_text
 from league.processes.processor_time import num_cores
-from league.wording import duration_text, number_text
+from league.wording import duration_text
 
 START_CORE_SECONDS = 3.0
 """Processor time of starting the process of the probes, until it has been measured."""

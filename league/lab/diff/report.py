@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from league.envs.text.number_text import number_text
 from league.errors import LeagueError
 from league.json_report import JsonReport
 from league.lab.diff.runs import COSTS, ComparedRun, SettingDifference, mixed_settings, open_side, setting_differences
 from league.lab.diff.seeds import Difference, difference
 from league.lab.diff.strengths import Progress, Strengths, play_runs
 from league.text_table import TextTable
-from league.wording import number_text, p_text
+from league.wording import p_text
 
 ONE_RUN_EACH = (
     "With one run on each side, seeds alone may explain any of this: no spread between seeds is known. Give several "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from league.envs.text.number_text import number_text
 from league.json_report import JsonReport
 from league.lab.sweep.study import TrialRow
 from league.text_table import TextTable
-from league.wording import number_text
 
 
 @dataclass(frozen=True)

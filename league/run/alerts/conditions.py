@@ -12,9 +12,9 @@ from league.core.metagame.probe_series import series_of
 from league.core.metagame.ratings import RatingRow, rated_snapshots
 from league.core.metagame.stagnation import find_stagnation
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.text.number_text import number_text
 from league.hosts.protocol import LearnerProgress
 from league.run.alerts.condition import AlertInputs
-from league.wording import number_text
 
 TRAINING = "training"
 

@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from league.envs.text.number_text import number_text
 from league.run.monitor.view import PayoffView, PlayerView, RunView
-from league.wording import clock_text, counted, duration_text, noun_for, number_text, short_count
+from league.wording import clock_text, counted, duration_text, noun_for, short_count
 
 MAX_PLAYERS_SHOWN = 12
 MAX_COLUMNS_SHOWN = 8

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from league.core.state.commands import Refused
+from league.envs.text.number_text import number_text
 from league.run.operations.host_plans import plan_actor_hosts, plan_drain, plan_park, plan_unpark
 from league.run.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.run.operations.plans import (
@@ -25,7 +26,6 @@ from league.run.operations.plans import (
     plan_undo,
 )
 from league.run.operations.rehearsal import rehearse
-from league.wording import number_text
 
 Kind = Literal["text", "number", "integer", "json"]
 Value = object

@@ -9,10 +9,10 @@ import msgspec
 
 from league.envs.registry import spec_of
 from league.envs.rendering.renderer import seat_name
+from league.envs.text.number_text import number_text
 from league.judge.recording.replay import Replay, SeatHolder
 from league.see.games.follower import SeatMove
 from league.see.games.playback import Frame, frames_of
-from league.wording import number_text
 
 
 class FrameView(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from league.envs.rendering.renderer import Scene
+from league.envs.text.number_text import number_text
 from league.judge.recording.replay import SeatHolder
 from league.see.games.follower import SeatMove
-from league.wording import number_text
 
 
 @dataclass(frozen=True)

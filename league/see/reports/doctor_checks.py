@@ -17,8 +17,9 @@ from league.core.state.events import Evidence
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState, PlayerState
 from league.envs.component_choice import given_options
+from league.envs.text.number_text import number_text
 from league.see.reports.doctor_history import Finding, History
-from league.wording import counted, number_text
+from league.wording import counted
 
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""

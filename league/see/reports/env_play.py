@@ -19,7 +19,7 @@ from league.envs.bots import RandomBot
 from league.envs.facts.clocks import CLOCKS, Clock, Clocks
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from league.envs.registry import make
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 
 BATCHES = (1, 4, 16, 64, 256)
 """Numbers of games whose speed is measured, as far as time allows."""

@@ -10,10 +10,11 @@ from typing import cast
 
 from league.core.metagame.lineage import Lineage, LineageNode, OpponentGames, lineage_of
 from league.core.state.events import EVENTS, Event
+from league.envs.text.number_text import number_text
 from league.errors import LeagueError, nearest
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
-from league.wording import counted, number_text
+from league.wording import counted
 
 MAX_OPPONENTS, MAX_OPPONENTS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}

@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
+from league.policies.auto_export import BEST
 from league.run.monitor.spool import SpoolReader
+from league.see.trackers.best_snapshot import best_snapshot
 from league.see.trackers.mlflow_job import MlflowJob
 from league.see.trackers.player_rows import player_rows
 from league.see.trackers.uploading import say, serve
@@ -24,6 +26,7 @@ from league.store.storage import Storage
 POLL_INTERVAL_S, RETRY_S = 1.0, 10.0
 MAX_METRICS, MAX_PARAMS = 1_000, 100
 """Metrics and parameters in one request, by MLflow's REST API."""
+BEST_TAG = "league.best"
 _MAX_IDS_BYTES = 1 << 20
 _DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -63,9 +66,21 @@ class MlflowRuns:
                 self._log(self._run_of(player, parent=self._league), step, time, own)
 
     def finish(self) -> None:
-        """The runs are over, until the next start."""
+        """The runs are over, until the next start; the best snapshot goes to the league's."""
+        try:
+            self._send_best()
+        except Exception as error:  # process boundary: a server may keep no files, and the metrics are there
+            say("note", f"the best snapshot could not be sent ({type(error).__name__})")
         for run_id in self._open:
             self._client.set_terminated(run_id)
+
+    def _send_best(self) -> None:
+        best = best_snapshot(Path(self._job.run_path))
+        if best is None or self._client.get_run(self._league).data.tags.get(BEST_TAG) == best.name:
+            return
+        for file in best.files:
+            self._client.log_artifact(self._league, str(file), artifact_path=f"{BEST}/{best.name}")
+        self._client.set_tag(self._league, BEST_TAG, best.name)
 
     def _log(self, run_id: str, step: int, time: float, values: Mapping[str, float]) -> None:
         at = int(1000 * time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from league.config.yaml import yaml_text
+from league.errors import LeagueError
+from league.policies.auto_export import BEST
 from league.run.monitor.row_spacing import RowSpacing
 from league.run.monitor.sink import SinkContext
+from league.see.trackers.best_snapshot import best_snapshot
 from league.see.trackers.player_rows import player_rows
 
 FLUSH_S = 10
@@ -32,7 +36,9 @@ class TensorboardSink:
     """Writes in a thread of TensorBoard's own writer. `tensorboard --logdir RUN/tensorboard` shows it."""
 
     def __init__(self, context: SinkContext, options: TensorboardConfig) -> None:
+        self._run_path = context.run_path
         self._path = context.run_path / "tensorboard"
+        self._step = 0
         self._clock = context.clock
         self._players = options.players
         self._spacing = RowSpacing()
@@ -44,17 +50,27 @@ class TensorboardSink:
         """As in the protocol."""
         if self._closed or not self._spacing.is_due(values):
             return
+        self._step = int(step)
         self._write(LEAGUE, step, values)
         for player, own in player_rows(values).items():
             if player in self._writers or len(self._writers) <= self._players:
                 self._write(player, step, own)
 
     def close(self) -> None:
-        """As in the protocol."""
+        """As in the protocol; says first which snapshot is the best, and where its weights are."""
+        if not self._closed and LEAGUE in self._writers:
+            self._tell_best()
         self._closed = True
         for writer in self._writers.values():
             writer.close()
         self._writers = {}
+
+    def _tell_best(self) -> None:
+        with contextlib.suppress(LeagueError):  # a run without a journal has none
+            best = best_snapshot(self._run_path)
+            if best is not None:
+                event = Event(wall_time=self._clock(), step=self._step, summary=_text(BEST, best.text))
+                self._writers[LEAGUE].add_event(event)
 
     def _write(self, name: str, step: int, values: Mapping[str, float]) -> None:
         if name not in self._writers:

@@ -9,12 +9,11 @@ from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState
 from league.policies.auto_export import BEST
 from league.policies.select import UnknownPolicy, choose
+from league.see.trackers.best_snapshot import FILES
 from league.see.trackers.identity import player_id
 from league.see.trackers.wandb_job import WandbJob
 from league.see.trackers.wandb_runs import WandbRuns
 from league.store.snapshots import LocalSnapshotStore
-
-FILES = ("weights.safetensors", "manifest.json")
 
 
 def wanted_aliases(state: LeagueState, kept: str) -> dict[str, list[str]]:

@@ -87,7 +87,7 @@ def learnt_table(updates: int = 500, **options: object) -> np.ndarray:
         for update in range(updates):
             start = 64 * (update % 16)
             learner.update(walks.rows(start, start + 64), budget_fraction=update / updates)
-        adopt(network, learner.weights())
+        adopt(network, learner.publish())
     output = network.step({"at": torch.eye(LENGTH)})
     return network.head.action_values(output.logits, output.values).detach().numpy()  # type: ignore[attr-defined]
 
@@ -145,7 +145,7 @@ def test_tic_tac_toe_against_random_moves_is_learnt_from_random_games() -> None:
                 learner.update(
                     Unrolls(**games.converted(lambda array, rows=rows: array[rows])), budget_fraction=update / 400
                 )
-            adopt(network, learner.weights())
+            adopt(network, learner.publish())
         errors, lost = _against_exact_values(env, network, rng)
     assert np.mean(errors) < 0.12, np.mean(errors)
     assert np.mean(lost) < 0.04, np.mean(lost)

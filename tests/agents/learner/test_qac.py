@@ -88,7 +88,7 @@ def test_the_policy_takes_the_better_action_and_the_critic_its_value() -> None:
     learner = build_learner(ROUND, layout, config, seed=0, dtype=torch.float32)
     with closing(learner):
         for update in range(400):
-            adopt(network, learner.weights())
+            adopt(network, learner.publish())
             probs = torch.softmax(network.step({"at": torch.eye(STATES)}).logits[:, :ACTIONS], -1).detach().numpy()
             rows = UnrollSpec(ROUND, 6).allocate(64)
             states = (rng.integers(STATES, size=(64, 1)) + np.arange(7)) % STATES

@@ -16,7 +16,9 @@ CALLS = st.lists(st.tuples(st.booleans(), st.integers(1, 16)), max_size=80)
 
 @settings(max_examples=150, deadline=None)
 @given(ratio=RATIOS, min_rows=st.integers(1, 40), batches=st.floats(1.0, 6.0), calls=CALLS)
-def test_the_limiter_is_that_of_reverb(ratio: float, min_rows: int, batches: float, calls: list[tuple[bool, int]]):
+def test_the_limiter_is_that_of_reverb(
+    ratio: float, min_rows: int, batches: float, calls: list[tuple[bool, int]]
+) -> None:
     window = 16 * batches * 2 * max(1.0, ratio)
     mine, literal = RateLimiter(ratio, min_rows, window), LiteralLimiter(ratio, min_rows, window / 2)
     size = 0
@@ -63,7 +65,7 @@ def test_with_the_least_window_somebody_can_always_go_on(
         ),
         (ReplayConfig(min_rows=10, capacity=9), "min_rows: 10 rows are not between 1 and the capacity of 9"),
         (ReplayConfig(alpha=1.5), "alpha: 1.5 is not in [0, 1]"),
-        (ReplayConfig(capacity=0, min_rows=0), "capacity: 0 rows are not between 1 and 268435456"),
+        (ReplayConfig(capacity=0, min_rows=0), "capacity: 0 rows are not between 1 and 4294967296"),
         (ReplayConfig(samples_per_insert=0.0), "samples_per_insert: 0.0 must be greater than 0 and finite"),
     ],
 )

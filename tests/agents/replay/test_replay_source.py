@@ -69,8 +69,6 @@ def test_whoever_pushes_waits_until_enough_was_sampled(replay: Replay[Unrolls]) 
         replay.push(rows_of(*range(16, 24)), num_rows=8, timeout_s=0.01)
     arguments = {"num_rows": 8, "timeout_s": DEADLINE_S}
     pushing = threading.Thread(target=replay.push, args=(rows_of(*range(16, 24)),), kwargs=arguments)
-        target=replay.push, args=(rows_of(*range(16, 24)),), kwargs={"num_rows": 8, "timeout_s": 20}
-    )
     pushing.start()
     while not replay.waiting:
         assert pushing.is_alive()

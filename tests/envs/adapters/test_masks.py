@@ -301,3 +301,21 @@ def test_masks_of_a_users_batch_hold_what_its_spec_says(mask: Any, has_mask: boo
     env.reset(0)
     with pytest.raises(EnvError, match=words):
         env.step(np.zeros(2, np.int64))
+
+
+def test_a_method_that_asks_for_a_state_is_no_mask_of_a_lone_seat() -> None:
+    taxi = gymnasium.make("Taxi-v4").unwrapped
+
+    class Bare(gymnasium.Wrapper):
+        """Taxi without the masks in its infos; its method `action_mask(state)` is left."""
+
+        def reset(self, **kwargs: Any) -> Any:
+            return self.env.reset(**kwargs)[0], {}
+
+        def step(self, action: Any) -> Any:
+            return (*self.env.step(action)[:4], {})
+
+    env = GymnasiumEnv.of(lambda: Bare(taxi), env_id="taxi", num_envs=1)
+    assert not env.spec.has_mask
+    env.reset(0)
+    env.step(np.zeros(1, np.int64))

@@ -1,6 +1,7 @@
 """Plays the cells of the table in this process: one line of JSON for each, of what it left or of the error's sentence.
 
-Arguments: a call, then behaviours. A process of its own, for some cells leave threads and processes behind.
+Arguments: a call, then behaviours. A process of its own, for some cells leave threads and processes behind. One that a
+game spawns imports this module again, so what is large is imported where it is used.
 """
 
 from __future__ import annotations
@@ -13,23 +14,19 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import warnings
-
-import numpy as np
-import torch
-
-import league.agents.torch_runtime  # noqa: F401  guards the settings of torch
-from league.envs.guard import foreign_code
-from league.envs.protocol import EnvConfig, EnvError
-from league.envs.registry import make
-from league.processes.stop_signals import stop_signals
+from collections.abc import Iterator, Sequence
 
 
 def state() -> dict[str, object]:
     """What must be as before."""
+    import numpy as np
+    import torch
+
     return {
-        "folder": os.getcwd(),  # noqa: PTH109
+        "folder": current_folder(),
         "argv": list(sys.argv),
         "streams": [id(sys.stdin), id(sys.stdout), id(sys.stderr), sys.stdout.closed],
         "recursion": sys.getrecursionlimit(),
@@ -55,30 +52,55 @@ def state() -> dict[str, object]:
     }
 
 
+def current_folder() -> int:
+    """The current folder by its number, as it may have been removed."""
+    return os.stat(".").st_ino  # noqa: PTH116
+
+
 def play(how: str, when: str) -> str:
     """The whole life of two games; returns the sentence of the error that ended it, "" if none did."""
+    import numpy as np
+
+    from league.envs.protocol import EnvConfig, EnvError
+    from league.envs.registry import make
+
     try:
         env = make(EnvConfig("tests.envs.guard.wild_games:make", {"how": how, "when": when}), num_envs=2)
         with contextlib.closing(env):
+            env.keep_frames()  # type: ignore[attr-defined]
             env.reset(0)
+            env.frame(0, ended=False)  # type: ignore[attr-defined]
             for _ in range(4):
                 env.step(np.zeros(4, np.int64))
-            env.frame(0, ended=False)  # type: ignore[attr-defined]
     except EnvError as error:
         return str(error)
     return ""
 
 
+def cells(when: str, behaviours: Sequence[str]) -> Iterator[dict[str, object]]:
+    """What each behaviour in a call has left changed, and the sentence of its error."""
+    from league.agents.torch_runtime import prepare_process
+    from league.envs.guard import foreign_code
+    from tests.envs.guard.wild_games import DOOMED
+
+    prepare_process()
+    for how in behaviours:
+        foreign_code._kept.clear()  # each behaviour is a game of its own
+        os.chdir(tempfile.mkdtemp(prefix=DOOMED))
+        before = state()
+        sentence = play(how, when)
+        after = state()
+        changed = sorted(name for name, value in before.items() if after[name] != value)
+        yield {"how": how, "changed": changed, "sentence": sentence, "compiler": "torch._inductor" in sys.modules}
+
+
 def main() -> None:
+    from league.processes.stop_signals import stop_signals
+
     when, *behaviours = sys.argv[1:]
     with stop_signals(lambda number, frame: None):
-        for how in behaviours:
-            foreign_code._kept.clear()  # each behaviour is a game of its own
-            before = state()
-            sentence = play(how, when)
-            after = state()
-            changed = sorted(name for name, value in before.items() if after[name] != value)
-            print(json.dumps({"how": how, "changed": changed, "sentence": sentence}), flush=True)
+        for cell in cells(when, behaviours):
+            print(json.dumps(cell), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import pytest
 
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
-from tests.envs.guard.wild_games import FAILING, HARMLESS
+from tests.envs.guard.wild_games import BLOCKING, FAILING, HARMLESS, NATIVE
 
 ROOT = Path(__file__).parents[3]
 CALLS = ("constructor", "reset", "step", "render", "close")
@@ -70,6 +70,10 @@ def test_a_game_that_ends_the_process_fails_as_one_that_raises(how: str, call: s
         assert ("making it" if call == "constructor" else f"{call} raised") in line["sentence"]
 
 
+def test_neither_a_process_nor_its_guard_imports_the_compiler_of_torch_which_takes_seconds() -> None:
+    assert not any(line["compiler"] for line in played("step").values())
+
+
 def test_no_process_that_is_a_copy_of_ours_plays_on() -> None:
     for call in CALLS:
         assert list(played(call)) == [*HARMLESS, *FAILING], "each behaviour is told once"
@@ -97,4 +101,4 @@ def test_a_game_in_a_child_process_costs_its_own_episodes(how: str, call: str) -
 
 def test_the_page_names_every_behaviour() -> None:
     text = TABLE.read_text()
-    assert not [how for how in (*HARMLESS, *FAILING) if f"| {how} |" not in text]
+    assert not [how for how in (*HARMLESS, *FAILING, *NATIVE, *BLOCKING) if f"| {how} |" not in text]

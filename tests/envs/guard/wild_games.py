@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import contextlib
+import ctypes
 import gc
+import itertools
 import logging
 import multiprocessing
 import os
@@ -20,12 +23,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+DOOMED = "wild-doomed-"
+"""Beginning of the name of a folder that may be removed."""
 KEPT: list[Any] = []
 """Files and memory that are never given back."""
 
@@ -36,12 +42,25 @@ def _removed_folder() -> None:
     shutil.rmtree(folder)
 
 
+def _remove_current_folder() -> None:
+    """Removes only an empty folder that `guarded_play` has made for it: the current one may be the user's project."""
+    with contextlib.suppress(FileNotFoundError):  # the game before has removed it
+        folder = Path.cwd()
+        assert folder.name.startswith(DOOMED), f"{folder} is nobody's to remove"
+        folder.rmdir()
+
+
 def _forked(action: Callable[[], object]) -> Callable[[], object]:
     def fork() -> None:
         if os.fork() == 0:
             action()
 
     return fork
+
+
+def _spawned_process() -> None:
+    if not multiprocessing.active_children():
+        multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,)).start()
 
 
 def _process(*, ends: bool) -> None:
@@ -81,6 +100,7 @@ def _raise(error: BaseException) -> Callable[[], object]:
 HARMLESS: dict[str, Callable[[], object]] = {
     "folder": lambda: os.chdir("/"),
     "removed folder": _removed_folder,
+    "current folder removed": _remove_current_folder,
     "arguments": lambda: argparse.ArgumentParser().parse_args(),
     "argv emptied": lambda: sys.argv.clear(),
     "stdout closed": lambda: sys.stdout.close(),
@@ -104,12 +124,13 @@ HARMLESS: dict[str, Callable[[], object]] = {
     "device": _torch("set_default_device", "meta"),
     "gradients": _torch("set_grad_enabled", False),
     "torch threads": _torch("set_num_threads", 3),
-    "deterministic": _torch("use_deterministic_algorithms", True),
+    "deterministic": _torch("set_deterministic_debug_mode", 2),
     "at exit": lambda: atexit.register(time.sleep, 600),
     "thread": lambda: threading.Thread(target=time.sleep, args=(600,)).start(),
     "thread that leaves": _thread_that_leaves,
     "fork that returns": _forked(lambda: None),
     "fork that leaves": _forked(sys.exit),
+    "spawned process": _spawned_process,
     "process": lambda: _process(ends=False),
     "process waited for": lambda: _process(ends=True),
     "program": lambda: subprocess.run(["true"], check=True),
@@ -133,19 +154,36 @@ FAILING: dict[str, Callable[[], object]] = {
 }
 """Behaviours that cost the game's episode, or end the command with one sentence."""
 
+NATIVE: dict[str, Callable[[], object]] = {
+    "segmentation fault": lambda: ctypes.string_at(0),
+    "abort of a library": lambda: ctypes.CDLL(None).abort(),
+}
+"""Behaviours that end the process, whatever Python does."""
+
+RELEASED = threading.Event()
+BLOCKING: dict[str, Callable[[], object]] = {"block": lambda: RELEASED.wait(600)}
+"""Behaviours that do not return, until a test releases them."""
+
+MIXED = [how for how in (*HARMLESS, *FAILING) if how not in ("current folder removed", "signal mask")]
+"""Of a game that is played for long, each in turn. In a run the current folder is that of the tests; and a game that
+blocks SIGTERM, which its processes inherit, waits for ever for one that it terminates."""
+_turns = itertools.count()
+
 
 class Wild(ParallelEnv):
     metadata: ClassVar[dict[str, Any]] = {"name": "wild"}
     possible_agents: ClassVar[list[str]] = ["a", "b"]
     render_mode = "ansi"
 
-    def __init__(self, how: str, when: str) -> None:
-        self.how, self.when = how, when
+    def __init__(self, how: str, when: str, every: int, once: str) -> None:
+        self.how, self.when, self.every, self.once, self.calls = how, when, every, once, 0
         self._in("constructor")
 
     def _in(self, call: str) -> None:
-        if call == self.when:
-            {**HARMLESS, **FAILING}[self.how]()
+        self.calls += call == self.when and (not self.once or Path(self.once).exists())
+        if call == self.when and self.calls and self.calls % self.every == 0:
+            how = MIXED[next(_turns) % len(MIXED)] if self.how == "mixed" else self.how
+            {**HARMLESS, **FAILING, **NATIVE, **BLOCKING}[how]()
 
     def observation_space(self, agent: str) -> spaces.Box:
         return spaces.Box(0, 9, (2,), np.float32)
@@ -179,5 +217,6 @@ class Wild(ParallelEnv):
         return {agent: np.array([self.turns, 1], np.float32) for agent in self.possible_agents}
 
 
-def make(how: str, when: str) -> Wild:
-    return Wild(how, when)
+def make(how: str, when: str, every: int = 1, once: str = "") -> Wild:
+    """Behaves at each so many-th call, from when on a file is there."""
+    return Wild(how, when, every, once)

@@ -36,11 +36,11 @@ def problems_of(folder: Path, **sections: object) -> str:
         ({"env": {"id": "rock_paper_scissors"}}, "actors.acting: search needs one seat to act at a time"),
         (
             {"env": {"id": "tic_tac_toe", "workers": 4}},
-            "env.workers: 4 child processes keep the games, which cannot be copied there, and actors.acting is search; "
-            "set env.workers: 0",
+            "actors.acting: search plays copies of the games, and env.workers keeps these in 4 child processes, where "
+            "they cannot be copied; set env.workers: 0",
         ),
         ({"actors": {"acting": SEARCH, "inference": "central"}}, "actors.acting is search; use inference: local"),
-        ({"network": {"core": "lstm"}}, "network.core: lstm remembers one game, and actors.acting is search"),
+        ({"network": {"core": "lstm"}}, "actors.acting: search tries many games, and network.core lstm remembers one"),
         ({"actors": {"acting": {**SEARCH, "simulations": 0}}}, "actors.acting.simulations: 0 is not in [1, 100000]"),
         ({"actors": {"acting": {**SEARCH, "noise": 1.5}}}, "actors.acting.noise: 1.5 is not in [0, 1]"),
         ({"actors": {"acting": {**SEARCH, "simulation": 8}}}, "actors.acting.simulation: unknown key"),
@@ -51,7 +51,7 @@ def problems_of(folder: Path, **sections: object) -> str:
         ),
         (
             {"league": {"players": [{"matchmaker": {"kind": "generator"}}]}},
-            "actors.acting_frozen: sample would make the games of main, whose matchmaker is generator, without search",
+            "actors.acting_frozen: sample would make the games of main, whose matchmaker is generator ",
         ),
         (
             {"league": {"players": [{"matchmaker": {"kind": "generator"}}], "ratings": {"step_fraction": 0.0}}},
@@ -66,11 +66,11 @@ def test_a_setting_that_cannot_work_is_named(tmp_path: Path, sections: dict[str,
 def test_a_game_of_ones_own_that_cannot_be_copied_is_told_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "from league.envs.games.tic_tac_toe import TicTacToe\n"
-        "class Own(TicTacToe):\n"
-        "    def __getattribute__(self, name):\n"
-        "        if name == 'fork':\n"
-        "            raise AttributeError(name)\n"
-        "        return super().__getattribute__(name)\n"
+        "class Own:\n"
+        "    def __init__(self, num_envs):\n"
+        "        game = TicTacToe(num_envs=num_envs)\n"
+        "        self.spec, self.num_envs = game.spec, num_envs\n"
+        "        self.reset, self.step, self.close = game.reset, game.step, game.close\n"
         "def make(*, num_envs):\n"
         "    return Own(num_envs=num_envs)\n"
     )
@@ -85,4 +85,11 @@ def test_problems_are_named_together(tmp_path: Path) -> None:
         network={"core": "lstm"},
         actors={"acting": SEARCH, "inference": "central"},
     )
-    assert all(key in said for key in ("env.workers: 2", "network.core: lstm", "actors.inference"))
+    assert all(key in said for key in ("in 2 child processes", "network.core lstm", "actors.inference"))
+
+
+def test_settings_of_a_players_own_are_judged_alike(tmp_path: Path) -> None:
+    players = [{"actors": {"acting": SEARCH}, "network": {"core": "lstm"}}]
+    said = problems_of(tmp_path, env={"id": "tic_tac_toe", "workers": 2}, actors={}, league={"players": players})
+    assert "league.players.0.actors.acting: search plays copies of the games" in said
+    assert "league.players.0.actors.acting: search tries many games, and network.core lstm" in said

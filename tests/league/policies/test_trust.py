@@ -170,6 +170,15 @@ def test_a_run_of_the_users_own_is_trusted_wherever_it_lies(opener: str, own_run
     OPENERS[opener](tmp_path / "elsewhere" / "run", tmp_path)
 
 
+def test_a_snapshots_folder_is_the_users_own_inside_their_run_alone(own_run: Path, tmp_path: Path) -> None:
+    inside = next(own_run.glob("snapshots/*/*/manifest.json")).parent
+    copied = tmp_path / "copied"
+    shutil.copytree(inside, copied)
+    with pytest.raises(Untrusted):
+        load_policy(copied)
+    load_policy(inside)
+
+
 def test_what_is_trusted_by_name_is_then_the_users_own(
     own_run: Path, tmp_path: Path, stranger: Callable[[], None]
 ) -> None:

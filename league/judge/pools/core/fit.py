@@ -29,7 +29,10 @@ MAX_DENSE = 2_000
 """Policies up to which the covariance is stored whole; its cost grows with their third power."""
 MIN_SPREAD_ELO = 1_200.0
 """Least spread of the prior, which is worth a tenth of a game of equals: policies that are yet to join may be far from
-all that were seen. What is learnt of the spread from few games, or won ones alone, is far too small."""
+all that were seen. What is learnt of the spread from few games, or won ones alone, is far too small. Of policies 1,500
+Elo apart only this is learnt: 0.6 to 0.8 of the intervals of policies that won or lost every game hold the truth, and
+0.86 to 0.96 of the others. With 2,000 they would, but as intervals are symmetric, eight wins of eight against an anchor
+would then no longer show who is stronger."""
 MEAN_SPREAD_ELO = 2_000.0
 """Standard deviation of the mean of the prior around the mean of the anchors."""
 PRIOR_GROUPS = 20.0

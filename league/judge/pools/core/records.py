@@ -23,12 +23,14 @@ class PoolGame:
       env_id, options: as in an EnvConfig.
       teams: of the game.
       opening_plies: random plies before the policies act, see `play_match`.
+      seats: who plays with whom and which seats share networks, the keys of an EnvConfig that are set.
     """
 
     env_id: str
     teams: int
     options: dict[str, object] = field(default_factory=dict)
     opening_plies: int = 2
+    seats: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

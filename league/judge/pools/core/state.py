@@ -163,8 +163,9 @@ def to_plain(state: PoolState) -> dict[str, object]:
     """The state as JSON can hold it, exactly."""
     plain = {name: encode(getattr(state, name)) for name in _STORED if name != "game"}
     game = state.game
-    options = {} if game is None else game.options
-    plain["game"] = None if game is None else [game.env_id, game.teams, options, game.opening_plies]
+    plain["game"] = None
+    if game is not None:
+        plain["game"] = [game.env_id, game.teams, game.options, game.opening_plies, game.seats]
     return plain
 
 

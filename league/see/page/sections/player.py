@@ -22,6 +22,7 @@ from league.core.state.payoff import GAMES
 from league.core.state.population import PLAYER, SNAPSHOT
 from league.core.state.records import Hyperparameter
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.text.number_text import number_text
 from league.errors import LeagueError, nearest
 from league.run.monitor import names
 from league.run.monitor.names import Metric
@@ -30,7 +31,6 @@ from league.run.monitor.view import GateView
 from league.see.page.runs.journal_fold import NotableEvent
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
-from league.wording import number_text
 
 CHARTS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("Loss", (names.LOSS_POLICY, names.LOSS_VALUE)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from league.envs.text.number_text import number_text
 from league.run.monitor import names
 from league.see.reports.figures.comparison import Comparison
 from league.see.reports.figures.meta_game import MetaGame
@@ -12,7 +13,7 @@ from league.see.reports.figures.payoff_matrix import PayoffMatrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime
 from league.see.reports.figures.report import Report, RunFigures
 from league.see.reports.figures.yardsticks import Yardsticks
-from league.wording import counted, number_text
+from league.wording import counted
 
 MAX_ROWS = 30
 """Rows of a table; the whole of it is in the JSON and CSV."""

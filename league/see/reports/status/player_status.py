@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
-from league.wording import noun_for, number_text
+from league.envs.text.number_text import number_text
+from league.wording import noun_for
 
 
 @dataclass(frozen=True)

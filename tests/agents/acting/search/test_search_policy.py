@@ -76,26 +76,32 @@ class PerfectJudge:
         return np.zeros(legal.shape, np.float32), np.array(values, np.float32)
 
 
+SIMULATIONS = 100
+"""With fewer, what a lost move's mean holds is mostly replies that no perfect opponent would give."""
+
+
 @pytest.mark.parametrize("method", ["puct", "gumbel"])
 def test_with_a_perfect_judge_no_critical_position_is_lost(method):
     env, judge = ConnectFour(num_envs=400), PerfectJudge()
     turn = played(env, plies=24, seed=5)
     late = np.flatnonzero(turn.obs["board"].sum(axis=(1, 2, 3)) >= 24)  # the others have begun again
-    worth = {game: judge.solver.moves(*bits_of(turn.obs["board"][game])) for game in late[:45].tolist()}
+    worth = {game: judge.solver.moves(*bits_of(turn.obs["board"][game])) for game in late[:25].tolist()}
     critical = np.array([game for game, values in worth.items() if len({*values} - {None}) > 1])
     roots = Roots(env, turn, critical)
-    trees = Trees(len(critical), 20, num_actions=7, num_seats=2, win=1.0)
+    trees = Trees(len(critical), SIMULATIONS + 2, num_actions=7, num_seats=2, win=1.0)
     search = Search(roots, judge, trees)
     search.open_roots()
-    chooser = Puct() if method == "puct" else Gumbel(np.zeros((len(critical), 7), np.float32), num_simulations=18)
-    search.run(chooser, num_simulations=18)
+    chooser = (
+        Puct() if method == "puct" else Gumbel(np.zeros((len(critical), 7), np.float32), num_simulations=SIMULATIONS)
+    )
+    search.run(chooser, num_simulations=SIMULATIONS)
     chosen = chooser.best(trees) if isinstance(chooser, Gumbel) else visit_policy(trees).argmax(axis=1)
     lost = [
         game
         for game, move in zip(critical.tolist(), chosen.tolist(), strict=True)
         if worth[game][move] != max(value for value in worth[game] if value is not None)
     ]
-    assert len(critical) >= 15 and not lost
+    assert len(critical) >= 12 and not lost
 
 
 def test_a_tree_goes_on_below_the_moves_that_were_made():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.algorithms.registry import UPDATERS
-from league.agents.learner.config import LearnerConfig
+from league.agents.learner.config import EVOLUTION, LearnerConfig
 from league.agents.learner.evolution import noise_table as tables
-from league.agents.learner.evolution.config import ESConfig
 from league.agents.learner.evolution.es_updater import ESUpdater
 from league.agents.learner.evolution.evolution_updater import Evolving, make_evolving
 from league.agents.learner.evolution.noise_table import NoiseTable
@@ -36,7 +36,8 @@ def _small_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def es_config(kind: str = "es", **options: Any) -> LearnerConfig:
-    return LearnerConfig(algorithm={"kind": kind, **options}, max_policy_lag=0, batch_rows=4)
+    rates = {"learning_rate": 0.03, "learning_rate_end": 5e-4}
+    return LearnerConfig(algorithm={"kind": kind, **options}, max_policy_lag=0, batch_rows=4, **rates)
 
 
 def es_updater(values: NDArray[np.float32], **options: Any) -> ESUpdater:
@@ -94,7 +95,7 @@ def solve_sphere(kind: str, *, updates: int, **options: Any) -> float:
     layout = Layout(("w",), ((SIZE,),))
     config = es_config(kind, **options)
     learner = Learner(make_evolving(values, config, seed=3), layout, config)
-    for _ in range(updates):
+    for update in range(updates):
         weights = learner.publish()
         if isinstance(weights, CandidateWeights):
             played, numbers = weights.candidates, np.arange(1, len(weights.candidates) + 1)
@@ -104,13 +105,13 @@ def solve_sphere(kind: str, *, updates: int, **options: Any) -> float:
             noise = np.stack([np.sign(n) * TABLE.get(abs(int(n)) - 1, SIZE) for n in numbers])
             played = weights.vector + SIGMA * noise
         returns = -np.square(played - best).sum(axis=1)
-        learner.update(episodes_of(numbers, returns, version=weights.version), budget_fraction=0.0)
+        learner.update(episodes_of(numbers, returns, version=weights.version), budget_fraction=update / updates)
     assert learner.version == updates and learner.trained_steps == updates * 2 * len(numbers)
     return float(np.linalg.norm(learner.publish().vector - best))
 
 
 def test_a_sphere_is_solved() -> None:
-    assert solve_sphere("es", updates=150, evaluations=40, weight_decay=0.0) < 0.1
+    assert solve_sphere("es", updates=250, evaluations=40, weight_decay=0.0) < 0.1
 
 
 def test_cmaes_solves_a_sphere() -> None:
@@ -157,6 +158,10 @@ def test_late_episodes_copies_and_lone_ones_are_not_learnt_from() -> None:
     late = episodes_of([9, 4], [1.0, 1.0], version=0)
     assert updater.update([late], inputs_of(1)).optimizer_steps == 0
     assert updater.late_episodes == 4  # two late ones, and two whose opposite never came
+
+
+def test_the_settings_know_every_registered_updater() -> None:
+    assert set(UPDATERS) == set(EVOLUTION) and all(es_config(kind).evolves for kind in UPDATERS)
 
 
 @pytest.mark.parametrize("kind", list(UPDATERS))

@@ -50,6 +50,9 @@ def test_it_samples_the_probabilities_that_it_tells() -> None:
         np.testing.assert_allclose(counts, expected[row].numpy(), atol=2e-3)
         torch.testing.assert_close(log_probs, head.log_prob(rows, actions))
     assert torch.equal(head.mode(output.logits), best)
+    values = torch.where(MASK, head.action_values(output.logits, output.values), 0.0)  # type: ignore[attr-defined]
+    expectation = head.expected_values(output.logits, output.values)  # type: ignore[attr-defined]
+    torch.testing.assert_close(expectation, (expected * values).sum(-1))
     assert head.log_prob(torch.full((1, 5), torch.nan), torch.zeros(1, dtype=torch.int64)).isnan().all()
 
 

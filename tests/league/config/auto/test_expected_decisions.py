@@ -9,7 +9,7 @@ import pytest
 from league.config.auto.measure import core_share
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
-from league.wording import number_text
+from league.envs.text.number_text import number_text
 from tests.league.config.auto.situations import FAST, board_game, poker, settled
 
 PYTHON_GAME = board_game(costs=replace(FAST, call_s=6e-5, game_s=5e-5))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from league.config.auto.resolve import resolve
+from league.config.auto.resolve import resolve, run_name
 from league.config.commented import chosen_in, dump_commented, reasons_in
 from league.config.loading import load_config, parse_config
 from league.config.run_config import BudgetConfig, config_plain, paths_that_differ
@@ -132,6 +132,17 @@ def test_a_folder_is_no_game_and_a_run_is_named_as_one(tmp_path: Path) -> None:
                 ran = league(command, tmp_path / name)
                 assert ran.code == 2 and words in ran.err, ran.err
     assert resolve("tic_tac_toe").config.env.id == "tic_tac_toe"
+
+
+@pytest.mark.parametrize("source", ["tic_tac_toe", "pettingzoo:classic/tictactoe_v3", "{}/nim.py:make"])
+def test_a_run_has_its_name_without_a_look_at_the_game(source: str, tmp_path: Path) -> None:
+    (tmp_path / "nim.py").write_text("from pettingzoo.classic import tictactoe_v3\nmake = tictactoe_v3.env\n")
+    source = source.format(tmp_path)
+    resolved = resolve(source, overrides=["budget.env_steps=100"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("league.config.auto.resolve.measure", pytest.fail)
+        assert run_name(source, []) == resolved.config.name
+        assert run_name(source, ["name=own"]) == "own"
 
 
 def test_a_misspelt_file_names_the_nearest(tmp_path: Path) -> None:

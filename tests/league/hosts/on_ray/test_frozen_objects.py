@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import ray
 
-from league.agents.weights import Weights
+from league.agents.learner.evolution.noise_table import NoiseTable
+from league.agents.learner.evolution.published import EvolvedWeights, WeightsFollower, WeightSteps
+from league.agents.learner.evolution.step import EvolutionState, EvolutionStep
+from league.agents.weights import Layout, Weights
 from league.hosts.on_ray.frozen_objects import INLINE_BYTES, FrozenObjects, NewestAnswer, NewestObjects
 from league.hosts.on_ray.host_processes import LeaseUnplayable, RemoteClient, frozen_weights
 from tests.league.hosts.host_cases import setup_of, weights_of
@@ -132,3 +135,22 @@ def test_weights_that_do_not_come_cost_the_lease_and_not_the_host(
     monkeypatch.setattr(ray, "get", get)
     with pytest.raises(LeaseUnplayable, match="weights of main-0-s3 did not come"):
         frozen_weights({"main-0-s3": object()}, timeout_s=1.0)
+
+
+def test_weights_of_an_evolution_strategy_come_as_steps_to_whoever_has_the_ones_before() -> None:
+    noise, layout = NoiseTable(1, size=1_000), Layout(("w",), ((100,),))
+    state, steps, objects = EvolutionState.of(np.ones(100, np.float32)), list[EvolutionStep](), NewestObjects(None)  # type: ignore[arg-type]
+    follower, have = WeightsFollower(noise), -1
+    for version in range(4):
+        moments = np.stack([state.first, state.second])
+        newest = EvolvedWeights(state.values, layout, version, moments, tuple(steps))
+        answer = objects.answer("p", newest, have=have)
+        assert answer is not None and isinstance(answer.weights, WeightSteps) == (version > 0)
+        assert follower.follow(answer.weights).vector.tobytes() == state.values.tobytes()  # type: ignore[arg-type]
+        assert objects.answer("p", newest, have=answer.serial) is None
+        stranger = objects.answer("p", newest, have=999)
+        assert stranger is not None and isinstance(stranger.weights, EvolvedWeights)
+        have = answer.serial
+        indices, weights = np.array([7, 300], np.int32), np.array([0.5, -0.25], np.float32)
+        steps.append(EvolutionStep(version + 1, 0.01, 0.005, indices, weights))
+        state = state.after(steps[-1], noise)

@@ -11,6 +11,7 @@ import pytest
 from league.store.lock import RunLock
 from tests.league.commands import league
 from tests.league.judge.pools.frozen_copies import snapshot_folder
+from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +90,15 @@ def test_a_game_in_a_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "elsewhere")
     joined = league("pool", "add", "../pool", "bot:mcts:1", "--trust")
     assert (joined.code, joined.out) == (0, "bot:mcts:1 joined.\n")
+
+
+def test_a_pool_for_a_run_rates_policies_whose_seats_have_groups(tmp_path: Path) -> None:
+    groups = {"first": ["player_1"], "second": ["player_2"]}
+    seats = {"id": "pettingzoo:classic/tictactoe_v3", "policies": groups}
+    start(tmp_path, tiny(league=ONE_PLAYER, env=seats), env_steps=300)
+    run, pool = tmp_path / "run", tmp_path / "pool"
+    assert league("pool", "init", pool, "--game", run).code == 0
+    assert league("pool", "add", pool, f"{run}:main-0-s0").code == 0
+    assert league("pool", "run", pool, "--for", "1").code == 0
+    rows = {row["name"]: row for row in league("pool", "list", pool, "--json").json["rows"]}
+    assert rows["run.main-0-s0"]["games"] >= 8

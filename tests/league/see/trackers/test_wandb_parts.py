@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from league.judge.matches.report import evaluate_run
 from league.policies.trust import read_config
 from league.run.monitor.jsonl_sink import decode_row
+from league.run.monitor.spool import Spool, SpoolReader
 from league.see.reports.run_summary import track_scores
+from league.see.trackers.wandb_job import WandbJob
 from league.see.trackers.wandb_runs import RESERVED_ROWS, StepCounts
+from league.see.trackers.wandb_worker import Uploader
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from tests.league.see.trackers.offline_records import OfflineRun
@@ -58,6 +63,39 @@ def test_the_last_scores_reach_every_tracker(run: Path) -> None:
     last = parts_of(run, "run")[-1].rows[-1]
     assert {name: last[name] for name in expected} == pytest.approx(expected)
     assert len(parts_of(run, "main-0")) == 2, "no part of a player for them"
+
+
+class Recorder:
+    """As much of wandb as its runs need; keeps what each was opened with, and its rows."""
+
+    class Settings:
+        def __init__(self, **settings: object) -> None: ...
+
+    def __init__(self) -> None:
+        self.opened: list[dict[str, Any]] = []
+
+    def init(self, **given: Any) -> Any:
+        self.opened.append(given)
+        ignore = lambda *_, **__: None  # noqa: E731
+        return SimpleNamespace(define_metric=ignore, log=ignore, finish=ignore)
+
+
+def test_a_player_that_joins_a_live_league_has_its_role_from_its_first_row(tracked_run: Path, tmp_path: Path) -> None:
+    wandb, spool = (
+        Recorder(),
+        Spool(tmp_path / "spool", storage=Storage(), clock=lambda: 5.0, warn=pytest.fail, max_bytes=1 << 20),
+    )
+    job = WandbJob(str(tmp_path), str(tmp_path / "spool"), "offline", "id", "run", "group", {})
+    uploader = Uploader(wandb, job, storage=Storage())
+    shutil.copy(tracked_run / "journal.db", tmp_path)  # all of its players join after the tracker has begun
+    spool.log(1, {"learner/main-0/kl": 0.5, "learner/main-exploiter-0/kl": 0.5})
+    spool.close()
+    for step, time, values in SpoolReader(tmp_path / "spool", storage=Storage()).rows():
+        uploader.runs.log(step, time, values)
+    assert {run["name"]: run["job_type"] for run in wandb.opened[1:]} == {
+        "main-0": "main_agent",
+        "main-exploiter-0": "main_exploiter",
+    }
 
 
 def test_a_crash_leaves_a_gap_and_no_number_twice(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from league.agents.acting.kinds.config import DEFAULT_ACTING
 from league.agents.learner.config import (
     DEFAULT_ALGORITHM,
     DEFAULT_OPTIMIZER,
@@ -12,7 +11,6 @@ from league.agents.learner.config import (
     DEFAULT_UPDATE_MODE,
     LearnerConfig,
 )
-from league.config.actor_config import ActorConfig
 from league.envs.component_choice import kind_of
 
 PERTURBED = "perturbed"
@@ -20,10 +18,15 @@ MIRRORED = "es"
 """The algorithm that plays each perturbation with its opposite."""
 
 
-def evolution_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
-    """Every conflict of other settings with `learner.algorithm`, one sentence each under its full key."""
-    kind, acting = kind_of(learner.algorithm, DEFAULT_ALGORITHM), kind_of(actors.acting, DEFAULT_ACTING)
-    if kind_of(actors.acting_frozen, DEFAULT_ACTING) == PERTURBED:
+def evolution_problems(
+    learner: LearnerConfig, *, acting: str, acting_frozen: str, num_splits: int, num_envs: int
+) -> Iterator[str]:
+    """Every conflict of other settings with `learner.algorithm`, one sentence each under its full key.
+
+    acting, acting_frozen: kinds of acting. num_splits, num_envs: of an actor host.
+    """
+    kind = kind_of(learner.algorithm, DEFAULT_ALGORITHM)
+    if acting_frozen == PERTURBED:
         yield "actors.acting_frozen: perturbed is for weights that are learnt, and these stay as they are; use sample"
     if not learner.evolves:
         if acting == PERTURBED:
@@ -31,14 +34,14 @@ def evolution_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[
         return
     if acting != PERTURBED:
         yield f"actors.acting: {kind} learns from perturbed weights alone, and the actors {acting}; use perturbed"
-    if kind == MIRRORED and actors.num_splits != 2:
+    if kind == MIRRORED and num_splits != 2:
         yield (
             "actors.num_splits: es plays each perturbation and its opposite in two parts of the games, and there is "
-            f"{actors.num_splits}; use num_splits: 2"
+            f"{num_splits}; use num_splits: 2"
         )
-    if kind == MIRRORED and actors.num_envs % 2:
-        count = actors.num_envs
-        yield f"actors.num_envs: {count} games do not make pairs of a perturbation and its opposite; use {count + 1}"
+    if kind == MIRRORED and num_envs % 2:
+        why = f"{num_envs} games do not make pairs of a perturbation and its opposite"
+        yield f"actors.num_envs: {why}; use {num_envs + 1}"
     for problem in _learner_problems(learner, kind):
         yield f"learner.{problem}"
 

@@ -1,0 +1,183 @@
+"""Replay: its tree, its rows in a mapped file, a learner that samples beside one that does not, and Ape-X.
+
+Shape letters: B rows of a batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.report import Report
+from league.agents.learner.algorithms.objective import Loss
+from league.agents.learner.algorithms.vtrace import VTraceObjective
+from league.agents.learner.build import build_learner
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.row_source import RowSource, SourcePlace, make_row_source
+from league.agents.learner.data.row_source_config import ReplayConfig
+from league.agents.nets.config import NetworkConfig
+from league.agents.replay.priority_tree import PriorityTree
+from league.agents.replay.rate_limiter import RateLimiter
+from league.agents.replay.replay_table import ReplayTable
+from league.agents.replay.row_bytes import RowLayout
+from league.agents.replay.row_files import MappedRows
+from league.agents.torch_runtime import prepare_process
+from league.agents.unroll.codec import ChunkHeader, Lz4Codec
+from league.agents.unroll.synthetic import synthetic_unrolls
+from league.agents.unroll.unroll import Unrolls, UnrollSpec
+from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
+
+SLOTS, BATCH, STEPS = 1 << 20, 512, 16
+FILE_ROWS = 1 << 17
+CHUNK_ROWS = 128
+ROUNDS = 7
+"""Of each figure, whose median is taken: others use the machine too."""
+GAME = spec_of(EnvConfig("connect_four"))
+SPEC = UnrollSpec(GAME, STEPS)
+APEX_IN, APEX_BATCHES, APEX_ACTORS = 12_500.0, 19.0, 360
+"""Transitions and batches of 512 a second, and actors, of Horgan et al. 2018, Ape-X, section 4.1."""
+HOST_STEPS = 3_000.0
+"""Decisions a second of one actor host on a core, for the hosts that are simulated."""
+
+
+class Replayed(VTraceObjective):
+    """V-trace that also learns from old rows, its errors the rewards: the same work for both sources of rows."""
+
+    needs_fresh = False
+
+    def loss(self, output: Any, batch: Any, loss_weights: Any) -> Loss:
+        """As in the protocol."""
+        return dataclasses.replace(super().loss(output, batch, loss_weights), row_errors=batch.rewards.abs().sum(1))
+
+
+def report(folder: Path) -> Report:
+    """The rows of this part, in core-seconds of one thread."""
+    prepare_process()
+    made = Report()
+    _tree(made)
+    rows_in_s = _file(made, folder)
+    _learner(made)
+    _apex(made, rows_in_s)
+    return made
+
+
+def _tree(made: Report) -> None:
+    rng = np.random.default_rng(0)
+    tree = PriorityTree(SLOTS)
+    tree.set(np.arange(SLOTS), rng.random(SLOTS))
+    points, weights = rng.random(BATCH), rng.random(BATCH)
+    drawn = tree.draw(points)
+    sample_s = _core_seconds(lambda: tree.draw(points), calls=100)
+    update_s = _core_seconds(lambda: tree.set(drawn, weights), calls=100)
+    made.add("sum tree of 2^20: sample 512 rows", 1e3 * sample_s, "ms")
+    made.add("sum tree of 2^20: update 512 rows", 1e3 * update_s, "ms")
+    made.add("sum tree of 2^20: sample and update 512 rows", 1e3 * (sample_s + update_s), "ms", at_most=0.8)
+
+
+def _file(made: Report, folder: Path) -> float:
+    """Rows in a mapped file; returns core-seconds for a row that comes as a chunk."""
+    before = _anonymous_bytes()
+    layout = RowLayout(SPEC)
+    options = ReplayConfig(capacity=FILE_ROWS, min_rows=1)
+    memory = MappedRows(folder / "rows", layout, FILE_ROWS, generation=0)
+    table = ReplayTable(layout, memory, options, RateLimiter(1.0, 1, 1e12), np.random.default_rng(1))
+    chunk = synthetic_unrolls(SPEC, rows=CHUNK_ROWS, seed=1)
+    for _ in range(FILE_ROWS // CHUNK_ROWS):
+        table.insert(chunk)
+    insert_s = _core_seconds(lambda: table.insert(chunk), calls=100) / CHUNK_ROWS
+    slots = np.random.default_rng(2).integers(0, FILE_ROWS, (64, BATCH))
+    numbers = iter(range(1 << 60))
+    gather_s = _core_seconds(lambda: layout.unrolls(memory.rows.take(slots[next(numbers) % 64], axis=0)), calls=64)
+    sample_s = _core_seconds(lambda: table.sample(BATCH), calls=64)
+    encoded = Lz4Codec().encode(chunk, ChunkHeader(run="r", player="p", version_min=0, version_max=10))
+    decode_s = _core_seconds(lambda: Lz4Codec().decode(encoded), calls=50) / CHUNK_ROWS
+    own_bytes = 8 * (2 * FILE_ROWS + FILE_ROWS)  # tree and serials
+    grown = _anonymous_bytes() - before - own_bytes
+    made.add("bytes of a row of Connect Four, 16 decisions", float(layout.row_bytes), "B")
+    made.add("rows into a mapped file, with their checksums", 1.0 / insert_s, "rows/core-s", at_least=250e3)
+    made.add("random gather of 512 rows from a mapped file", BATCH / gather_s, "rows/core-s", at_least=500e3)
+    made.add("samples of 512 rows with priorities and weights", BATCH / sample_s, "rows/core-s")
+    made.add("rows decoded from chunks", 1.0 / decode_s, "rows/core-s")
+    made.add("anonymous memory of a replay over a mapped file", grown / 2**20, "MiB", at_most=64.0)
+    return insert_s + decode_s
+
+
+def _learner(made: Report) -> None:
+    """Both learn from batches of 128 rows, one batch pushed for each update."""
+    name = f"{Replayed.__module__}:{Replayed.__qualname__}"
+    kinds: dict[str, object] = {
+        "fifo": "fifo",
+        "replay": {"kind": "replay", "capacity": 1 << 14, "min_rows": 1, "samples_per_insert": 1.0},
+    }
+    config = LearnerConfig(unroll_length=STEPS, batch_rows=CHUNK_ROWS, algorithm=name, precision="float32")
+    rows = synthetic_unrolls(SPEC, rows=CHUNK_ROWS, seed=1)
+    steps: dict[str, Callable[[], object]] = {}
+    for kind, choice in kinds.items():
+        learner = build_learner(
+            GAME,
+            NetworkConfig(hidden=(128, 128)),
+            dataclasses.replace(config, row_source=choice),  # type: ignore[arg-type]
+            seed=0,
+            dtype=torch.float32,
+        )
+        place = SourcePlace[Unrolls](lambda rows: rows, chunk_rows=CHUNK_ROWS, threads=0)
+        source: RowSource[Unrolls] = make_row_source(
+            SPEC,
+            dataclasses.replace(config, row_source=choice),  # type: ignore[arg-type]
+            place,
+        )
+        source.push(rows, num_rows=CHUNK_ROWS)
+
+        def step(learner: Any = learner, source: RowSource[Unrolls] = source) -> None:
+            source.push(rows, num_rows=CHUNK_ROWS)
+            with source.batch(timeout_s=0.0) as blocks:
+                learner.update_stream(blocks, budget_fraction=0.0, fresh_steps=blocks.fresh_steps)
+                source.learnt(learner.row_errors)
+
+        steps[kind] = step
+    taken: dict[str, list[float]] = {kind: [] for kind in steps}
+    for _ in range(2 * ROUNDS):  # side by side, so that both have the same machine
+        for kind, timed in steps.items():
+            taken[kind].append(_once(timed, calls=20))
+    rates = {kind: 1.0 / float(np.median(seconds)) for kind, seconds in taken.items()}
+    made.add("learner with fifo, batches of 128 rows", rates["fifo"], "updates/core-s")
+    made.add("learner with replay, batches of 128 rows", rates["replay"], "updates/core-s")
+    made.add("learner with replay over learner with fifo", rates["replay"] / rates["fifo"], "x", at_least=0.85)
+
+
+def _apex(made: Report, rows_in_s: float) -> None:
+    """By arithmetic from the costs above: what one core that takes chunks in has to do for so many actors."""
+    most = STEPS / rows_in_s
+    made.add("transitions that one core of a replay takes in", most, "1/s", at_least=APEX_IN)
+    for hosts in (2, 8):
+        taken = min(hosts * HOST_STEPS, most)
+        made.add(f"transitions in, {hosts} actor hosts of 3,000/s (arithmetic)", taken, "1/s")
+    share = APEX_IN / most
+    made.add(f"share of a core for the {APEX_ACTORS} actors of Ape-X (arithmetic)", share, "cores", at_most=1.0)
+
+
+def _core_seconds(call: Callable[[], object], *, calls: int) -> float:
+    """Median over the rounds of the core-seconds of one call."""
+    return float(np.median([_once(call, calls=calls) for _ in range(ROUNDS)]))
+
+
+def _once(call: Callable[[], object], *, calls: int) -> float:
+    start = time.process_time()
+    for _ in range(calls):
+        call()
+    return (time.process_time() - start) / calls
+
+
+def _anonymous_bytes() -> int:
+    """Resident memory of this process that is of no file."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return 1024 * int(line.split()[1])
+    raise OSError("this system does not say how much memory is anonymous")

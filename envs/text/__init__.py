@@ -1,0 +1,1 @@
+"""Numbers as text, for the messages of all packages."""
