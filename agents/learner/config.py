@@ -151,7 +151,7 @@ class PipelineConfig:
 
     def problems(self) -> list[str]:
         """Every invalid setting, one sentence each that starts with the field's name."""
-        found = self._free_problems() if self.is_free else []
+        found = []
         for name in ("stages", "replicas", "stages_per_worker"):
             if not 1 <= getattr(self, name) <= MAX_PARTS:
                 found.append(f"{name}: {getattr(self, name)} is not between 1 and {MAX_PARTS}")
@@ -184,18 +184,6 @@ class PipelineConfig:
                 found.append(
                     f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
                 )
-        return found
-
-    def _free_problems(self) -> list[str]:
-        """Settings that do not go with replicas on clocks of their own."""
-        mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
-        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
-            found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
-        if self.stages > 1:
-            found.append(
-                f"stages: replicas under {mode} run on clocks of their own and each hold the whole network, not "
-                f"{self.stages} stages; use 1"
-            )
         return found
 
 
@@ -400,11 +388,6 @@ class LearnerConfig:
             )
         if pipeline.threads > 1:
             found += self._thread_problems()
-        if pipeline.is_free and self.value_normalisation == "popart":
-            found.append(
-                "value_normalisation: popart changes the network beside the optimizer, and replicas on clocks of their "
-                "own would each do so from other moments; use none"
-            )
         if pipeline.stages > 1 and pipeline.schedule != "gpipe" and self.microbatches < pipeline.pipeline_workers:
             found.append(
                 f"microbatches: {pipeline.schedule} over {pipeline.pipeline_workers} workers needs at least as many "

@@ -98,7 +98,7 @@ class AsynchronousGossip:
         return torch.from_numpy(np.mean(known, axis=0, dtype=np.float64).astype(np.float32))
 
     def save(self) -> Mapping[str, Tensor]:
-        """The number of averages so far; all replicas go on from their mean."""
+        """The number of averages so far; all replicas continue from their mean."""
         return {"rounds": torch.tensor(self._rounds)}
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:

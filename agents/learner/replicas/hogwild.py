@@ -58,7 +58,7 @@ class Hogwild:
         return tensor
 
     def publish(self, values: Tensor) -> Tensor:
-        """The shared weights, which go on changing."""
+        """The shared weights, which keep changing."""
         assert self.shared_values is not None
         return torch.from_numpy(self.shared_values.values)
 

@@ -52,7 +52,7 @@ class UpdateInputs:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """What replicas on clocks of their own have done since the last update.
+    """Batches, lags and losses of replicas on clocks of their own since the last update.
 
     Fields:
       batches: that have finished. lags: of applied gradients, in steps of the server since their weights were fetched.

@@ -16,6 +16,7 @@ from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig, PipelineConfig
 from league.agents.learner.learner import Learner
+from league.agents.learner.replicas.free_config import free_problems
 from league.agents.learner.replicas.free_replicas import FreeReplicas
 from league.agents.learner.replicas.hogwild import Hogwild
 from league.agents.learner.step.updater import UpdateInputs
@@ -188,7 +189,8 @@ def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_
 
 def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_each() -> None:
     def problems(**changes: object) -> str:
-        return "\n".join(small_config(**{"update_mode": SERVER, "replicas": 2, **changes}).problems())
+        config = small_config(**{"update_mode": SERVER, "replicas": 2, **changes})
+        return "\n".join([*config.problems(), *free_problems(config)])
 
     assert problems(replicas=1) == (
         "pipeline.update_mode: parameter_server is for replicas that learn beside each other, not for 1; use 2 or more"
