@@ -255,7 +255,7 @@ class GroupWorker:
 
 
 def answer_of(updater: LocalUpdater, description: Description, request: Request) -> Answer:
-    """What a worker with this updater answers."""
+    """The answer of a worker with this updater."""
     match request:
         case Update(rows, inputs, gives_weights):
             result = updater.update([rows.open() if isinstance(rows, StoredRows) else rows], inputs)
