@@ -6,7 +6,7 @@ An arena outlives its leases: games in flight keep the assignment that they star
 draws from the table of the present lease. So no opponent changes inside an episode and the end of a lease discards
 nothing. Where other processes decide or step the games, an arena can be left while they work, see `advance`.
 
-A step has four parts, in the order of `PARTS`: observe, decide, move, arrive. `Seating` knows who sits where, a
+A step has four parts, in the order of `PARTS`: observe, decide, move, arrive. `SeatTable` knows who sits where, a
 `Recorder` makes rows of what recorded seats see and do, and an `OutcomeCounter` counts ended episodes.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from league.agents.acting.core_states import CoreStates
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from league.agents.acting.policy import ActInputs, Policy, Round
-from league.agents.acting.seating import AssignmentLike, Seating
+from league.agents.acting.seating import AssignmentLike, SeatTable
 from league.agents.acting.turn_policies import Decisions
 from league.agents.unroll.builder import UnrollBuilder, turn_rewards
 from league.agents.unroll.field_table import Record
@@ -78,7 +78,7 @@ class Arena:
         self._core = CoreStates(num_rows, max(unrolls.core_size, max_core), table=core_table)
         self._first_game = first_game
         self.counter = counter or OutcomeCounter(spec.teams)
-        self._seating = Seating(env.num_envs, spec.num_seats, self.counter, one_seat=self._rounds is not None)
+        self._seating = SeatTable(env.num_envs, spec.num_seats, self.counter, one_seat=self._rounds is not None)
         self._decisions = np.zeros(env.num_envs, np.int64)
         self._turn: Turn | None = None
         self._steps_left = 0

@@ -33,8 +33,8 @@ class Estimates(NamedTuple):
     core: NDArray[np.float32]
 
 
-class Choice(Protocol):
-    """How actions are chosen from the outputs of a network. Policies of equal choices act together."""
+class ActionChoice(Protocol):
+    """A rule that chooses actions from the outputs of a network. Policies of equal choices act together."""
 
     def choose(self, head: Head, outputs: Estimates, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Actions for the slots of `inputs`, in their order, and what is recorded about them.
@@ -104,7 +104,7 @@ class NetworkPolicy:
       version: of the weights adopted last.
     """
 
-    def __init__(self, network: Network, *, dtype: torch.dtype = torch.float32, choice: Choice = SAMPLED) -> None:
+    def __init__(self, network: Network, *, dtype: torch.dtype = torch.float32, choice: ActionChoice = SAMPLED) -> None:
         self.network = copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
         self.choice = choice
         self.dtype = dtype

@@ -28,8 +28,8 @@ class AssignmentLike(Protocol):
     def probability(self) -> float: ...
 
 
-class Seating:
-    """Who sits where. Games in flight keep their assignment and its policies when the next table comes.
+class SeatTable:
+    """The policies of every seat. Games in flight keep their assignment and its policies when the next table comes.
 
     Args:
       one_seat: record one seat of each game: where an assignment records several, each in turn over the games.

@@ -29,7 +29,7 @@ class ReplicaLostError(StageDiedError):
     """A replica was lost, while others hold newer weights than any restart state.
 
     Attributes:
-      saved: arrays to go on from, see `Updater.load`. lost_steps: decisions learnt from that went with the replica.
+      saved: arrays to continue from, see `Updater.load`. lost_steps: decisions learnt from that went with the replica.
     """
 
     def __init__(self, text: str, saved: dict[str, Any], *, lost_steps: int) -> None:

@@ -78,7 +78,7 @@ def rates_of(num_games: int, config: SearchConfig, *, turns: int) -> Rates:
 
 
 def strength_rows(run_dir: Path, *, core_seconds: float) -> Report:
-    """Train to the budget, or go on with what was stopped, and play with the newest weights."""
+    """Train to the budget, or continue what was stopped, and play with the newest weights."""
     finished_run(CONFIG, run_dir=run_dir, settings=[core_budget(core_seconds)], timeout_s=wall_limit(core_seconds))
     policy = load_from_run(open_run(run_dir), "last")
     positions, report = stored_positions(), Report()

@@ -106,7 +106,7 @@ witness = Witness()
 
 
 def sentence(words: str, call: str) -> str:
-    """What is said of the end of a process; "" where it did not end in native code.
+    """The sentence about the end of a process; "" where it did not end in native code.
 
     Args:
       words: what `faulthandler` wrote. call: "GAME: CALL", "" outside of code of others.

@@ -86,7 +86,7 @@ def has_own(group: PlayerConfig) -> bool:
 
 
 def player_problems(config: RunConfig) -> Iterator[str]:
-    """What is wrong with the own settings of each group, one sentence each that starts with the full key."""
+    """Problems of the own settings of each group, one sentence each that starts with the full key."""
     of_run = {problem for section in SECTIONS for problem in section_problems(section, getattr(config, section))}
     for index, group in enumerate(config.league.players):
         if not has_own(group):

@@ -82,7 +82,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class _Wired:
-    """The parts of a session that its course is told by. seconds: that the run had trained before."""
+    """The parts of a session that its loop needs. seconds: that the run had trained before."""
 
     daemon: Daemon
     runtime: Runtime

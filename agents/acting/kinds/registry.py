@@ -58,7 +58,7 @@ class ActingPlace:
 
 
 class ActingKind(Protocol):
-    """How a network acts. Built as `kind(spec, place)`; with `options=...` where it declares options.
+    """A way in which networks act. Built as `kind(spec, place)`; with `options=...` where it declares options.
 
     Args of the constructor: spec: EnvSpec of the game. place: an `ActingPlace`. It raises ValueError where the game
     does not fit.

@@ -12,7 +12,7 @@ MAX_SIMULATIONS = 100_000
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a policy searches before it moves.
+    """Options of `search`.
 
     Fields:
       simulations: visits of the root after which it moves; those that a tree keeps from the last move count.

@@ -19,7 +19,7 @@ VALUE_SCALE, FIRST_VISITS = np.float32(0.1), np.float32(50.0)
 MAX_CONSIDERED = 16
 """Most moves among which the root halves."""
 
-LEAST_SCORE = np.float32(-1e9)
+MIN_SCORE = np.float32(-1e9)
 """Of a considered move, so that it stays above all others."""
 
 
@@ -62,7 +62,7 @@ class Gumbel:
         score = np.where(known == -np.inf, -np.inf, score)
         worth = np.where(np.isnan(known), -np.inf, known)
         chosen: NDArray[np.int64] = np.where(
-            trees.proven[root, None], worth, np.where(known <= -trees.win, LEAST_SCORE * 2, score)
+            trees.proven[root, None], worth, np.where(known <= -trees.win, MIN_SCORE * 2, score)
         ).argmax(axis=1)
         return chosen
 
@@ -88,7 +88,7 @@ class Gumbel:
     ) -> NDArray[np.float32]:
         """Noise + logits + values [F, A], -inf for moves that do not have the `required` [F, 1] visits."""
         sum_: NDArray[np.float32] = np.maximum(
-            LEAST_SCORE, self._noise[node // trees.num_nodes] + trees.logits[node] + scores
+            MIN_SCORE, self._noise[node // trees.num_nodes] + trees.logits[node] + scores
         )
         return np.where(visits == required, sum_, np.float32(-np.inf))
 

@@ -51,7 +51,7 @@ class ResignationCounts:
 
 
 class Resignation:
-    """Who has given up in each of N games.
+    """The seats that have given up in N games.
 
     Args:
       below: value at which a seat gives up. played_on: fraction of games that are searched to their end.

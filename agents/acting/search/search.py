@@ -19,7 +19,7 @@ from league.envs.protocol import EnvSpec
 
 
 class Judge(Protocol):
-    """What a search believes before it looks further."""
+    """Gives a search its first opinion of a position."""
 
     def judge(
         self, obs: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], seat: NDArray[np.int64]

@@ -177,7 +177,7 @@ class SearchPolicy:
     def _searched(
         self, inputs: ActInputs, *, explores: bool, rng: np.random.Generator, kept: _Memory | None
     ) -> tuple[Search, Puct | Gumbel]:
-        """A search that has run. kept: trees from which it may go on."""
+        """A search that has run. kept: trees that it may continue."""
         _require_searchable(inputs)
         config, spec, count = self._config, inputs.env.spec, len(inputs.slots)
         until = np.inf if config.time_limit_s is None else self._clock() + config.time_limit_s

@@ -37,8 +37,8 @@ class Trees:
     """K search trees.
 
     Attributes:
-      moves: float32 [K * M, 4, A]: visits, total value for the seat that moves, prior probability, and the proven
-        result for that seat (NaN where it is not proven, -inf where the move is illegal).
+      moves: float32 [K * M, 4, A]: visits, total value for the seat that moves, prior probability, proven result.
+        The result is for that seat: NaN where it is not proven, -inf where the move is illegal.
       child: int64 [K * M, A], node after each move, -1 for none.
       seat: int64 [K * M], to move.
       value: float32 [K * M], judged by the network for that seat, from here on.

@@ -36,8 +36,8 @@ class DQNConfig(QLearningConfig):
     """Options of `dqn`.
 
     Fields:
-      target: value that follows: "double" is the target network's value of the action that the learning network
-        prefers, "max" the target network's largest one, "sarsa" its value of the action that was taken.
+      target: value that follows. "double": the target network's value of the action that the learning network
+        prefers. "max": the target network's largest one. "sarsa": its value of the action that was taken.
       error: "huber", whose slope stays 1 from an error of 1, or "squared".
       rescale: whether values are learnt through h(x) = sign(x) (sqrt(|x| + 1) - 1) + x / 1000, for large returns.
       burn_in: decisions at the start of an unroll that only bring the memory up to date.

@@ -20,7 +20,7 @@ _MADE_AT_ONCE = 1 << 20
 class NoiseTable:
     """Normal numbers; the P numbers from an index on are a perturbation.
 
-    A table costs a thirtieth of numbers that are drawn anew for each perturbation, see Salimans et al. 2017, section
+    A table costs a thirtieth of numbers that are drawn for each perturbation, see Salimans et al. 2017, section
     2.3.
 
     Args:

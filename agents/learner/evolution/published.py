@@ -52,7 +52,7 @@ class WeightsFollower:
     """A host's copy of a player's weights, which takes the steps that the learner took: bit for bit the same.
 
     Args:
-      layout: of the network. noise: of the run.
+      noise: of the run.
     """
 
     def __init__(self, noise: NoiseTable) -> None:

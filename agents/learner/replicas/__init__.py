@@ -1,1 +1,1 @@
-"""How the replicas of a network agree."""
+"""Update modes: the ways in which replicas of a network agree."""

@@ -49,7 +49,7 @@ class AllReduce:
         return values
 
     def save(self) -> Mapping[str, Tensor]:
-        """What compressed messages have left out so far."""
+        """The part that compressed messages have left out so far."""
         return self._sum.save()
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:

@@ -51,7 +51,7 @@ class CompressedSum:
         self._number += 1
 
     def save(self) -> Mapping[str, Tensor]:
-        """What was left out so far, of this replica: the mean over replicas keeps the sum."""
+        """The part that this replica left out so far: the mean over replicas keeps the sum."""
         if self._residual is None:
             return {}
         return {"residual": self._residual, "messages": torch.tensor(self._number)}

@@ -63,7 +63,7 @@ class Gossip:
         return values if self._consensus is None or self._replicas.size == 1 else self._consensus
 
     def save(self) -> Mapping[str, Tensor]:
-        """The number of averages so far; replicas go on from their mean, of which all copies are exact."""
+        """The number of averages so far; replicas continue from their mean, of which all copies are exact."""
         return {"rounds": torch.tensor(self._rounds)} if self._replicas.size > 1 else {}
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:

@@ -74,7 +74,7 @@ class LocalSGD:
         self._sum.load(saved)
 
     def _agree(self, values: Tensor) -> None:
-        """Make the outer step, from which every replica goes on."""
+        """Make the outer step, from which every replica continues."""
         self._inner_steps, self._unshared = 0, 0.0
         if self._replicas.size == 1:
             return

@@ -17,7 +17,7 @@ _STEPS = COLUMNS.index("steps")
 
 @dataclass(frozen=True)
 class Shares:
-    """What each replica brings to a step.
+    """The parts of all replicas in a step.
 
     Fields:
       stats: sums over the replicas whose gradient is finite.
@@ -69,8 +69,8 @@ def shares_of(replicas: ReplicaGroup, vector: SteppedVector, sums: Tensor) -> Sh
 def step_alone(vector: SteppedVector, shares: Shares, *, learning_rate: float) -> None:
     """Step with this replica's own gradient, clipped by its own norm.
 
-    It is divided by the mean number of decisions of a replica. Replicas with more decisions then count for more, and
-    the mean of all steps is the step of one learner with the whole batch (without a clip, for plain SGD).
+    It is divided by the mean number of decisions of a replica. Replicas with more decisions then count for more. For
+    plain SGD without a clip, the mean of all steps is the step of one learner with the whole batch.
     """
     if shares.own_steps:
         vector.step(count=shares.mean_steps, squared_norm=shares.own_squared_norm, learning_rate=learning_rate)

@@ -1,6 +1,6 @@
 """Topologies of gossip: whom each replica averages with, and by which weights.
 
-Every replica's weights add up to 1, and so do those that its peers give it (W is doubly stochastic), so that an average
+Every replica's weights add up to 1, and so do those that its peers give it (W is doubly stochastic). So an average
 leaves the mean of all replicas as it is.
 
 Shape letter: R replicas.

@@ -79,8 +79,8 @@ class UpdateMode(Protocol):
     Built as `mode(replicas)`, a `ReplicaGroup`; with `options=...` where it declares options. With one replica, every
     mode does what a single learner does.
 
-    In lockstep modes all replicas make the same calls at the same time, so that each method may talk to the others
-    except `publish`, `save` and `load`, which never do. A mode that runs free waits for nobody: its replica group has
+    In lockstep modes all replicas make the same calls at the same time, so that a method may talk to the others.
+    `publish`, `save` and `load` never do. A mode that runs free waits for nobody: its replica group has
     size 1, `step` returns what this replica alone learnt from, `total` returns the tensor itself, and who collects
     the results adds them up.
 
@@ -140,7 +140,7 @@ def make_update_mode(choice: Component, replicas: ReplicaGroup) -> UpdateMode:
 
 
 def mode_arrays(mode: UpdateMode) -> Arrays:
-    """What a mode remembers, as entries of a restart state."""
+    """The memory of a mode, as entries of a restart state."""
     return {
         f"{MODE_VECTOR if entry.ndim else MODE_NUMBER}{name}": entry.detach().cpu().numpy().copy()
         for name, entry in mode.save().items()

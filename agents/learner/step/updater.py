@@ -65,6 +65,11 @@ class GroupReport:
     dropped: int = 0
     lost: tuple[str, ...] = ()
 
+    @property
+    def lag_mean(self) -> float:
+        """Of the lags; 0 if there are none."""
+        return sum(self.lags) / max(len(self.lags), 1)
+
 
 @dataclass(frozen=True)
 class UpdateResult:

@@ -1,4 +1,4 @@
-"""What is left of a lockstep group when a worker is lost: whole replicas whose weights are the newest.
+"""Survivors of a lockstep group that has lost a worker: whole replicas whose weights are the newest.
 
 Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica * W + place in the pipeline.
 """

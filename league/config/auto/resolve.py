@@ -117,7 +117,7 @@ def run_name(source: str, overrides: Sequence[str]) -> str:
 
 
 def _checked(source: str, overrides: Sequence[str]) -> tuple[dict[str, Any], Sequence[str], dict[str, Any]]:
-    """What a source gives, the keys that it leaves to `auto`, and its sections.
+    """The settings that a source gives, the keys that it leaves to `auto`, and its sections.
 
     Raises:
       ConfigError: with every problem that shows without the game.

@@ -1,6 +1,6 @@
 """The generator of games: the newest accepted snapshot of a player plays all seats, and candidates are judged.
 
-What a candidate is worth is told by rating games against the accepted snapshot. It is judged once, as soon as there are
+Rating games against the accepted snapshot measure a candidate. It is judged once, as soon as there are
 enough of them, and what was decided stays: acceptance is a fold of the journal, and depends on no clock and no draw.
 
 Shape letters: P policies of the population, S seats, K alternatives.

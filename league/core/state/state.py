@@ -109,7 +109,7 @@ class PlayerState:
 
 @dataclass(frozen=True)
 class Generation:
-    """Who makes the games of a player, see `league.core.matchmaking.generator`.
+    """The maker of a player's games, see `league.core.matchmaking.generator`.
 
     Fields:
       accepted: snapshot that makes them. judged: its snapshots up to this number are judged or passed over.

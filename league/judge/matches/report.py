@@ -135,8 +135,7 @@ def evaluate_run(
 
     Args:
       run_path: a run folder, also of a live run, or the folder of one snapshot.
-      players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot. Those of the same weights
-        play as one.
+      players: as in `load_policy`, and FOLDER:NAME of another run or snapshot. Those of equal weights play as one.
       bots: names as in `make_bot`; None for those of the run's configuration, see `league.judge.matches.bots_to_play`.
         One that cannot play the game is left out with a note.
       games: of each match, None for those of the configuration; rounded up to a multiple of the number of teams.
@@ -147,8 +146,8 @@ def evaluate_run(
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       replays: folder in which the games are recorded; None records nothing.
-      limit_s: seconds of the games, after which it ends with those that it has; bots too dear for them are left out
-        with a note. The search for the least exploitable export takes as long at most, and is made once.
+      limit_s: seconds of the games, after which it ends with those that it has; too dear bots are left out with a note.
+        The search for the least exploitable export takes as long at most, and is made once.
       say: takes a sentence on the time that slow bots need, where there is no limit.
     Raises:
       LeagueError: the run or a player cannot be loaded.
@@ -157,8 +156,7 @@ def evaluate_run(
     search = Search() if limit_s is None else Search(min(limit_s, ASK_S))
     run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
-    if greedy is None:
-        greedy = not run.kind.must_mix
+    greedy = not run.kind.must_mix if greedy is None else greedy
     policies: dict[str, Policy] = {
         one.name: one.policy.as_seat_policy(greedy=greedy, search=simulations) for one in found
     }
@@ -173,12 +171,20 @@ def evaluate_run(
     count = Count(len(meetings) * conditions.games, progress)
     results = play_all(play, meetings, count, teams=teams, deadline=deadline)
     pairs, returns = _rows(results, run.spec)
-    if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
-        notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
+    notes += _cut_short(results, len(meetings) * conditions.games, limit_s=limit_s, path=run.path)
     counts = run.state.scoring.score
     notes += (*_equal_ones(found), *_stronger_than_auto(pairs, list(policies), teams=teams, counts=counts))
     rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
     return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec), counts)
+
+
+def _cut_short(
+    results: Mapping[Meeting, MatchResult], games: int, *, limit_s: float | None, path: Path
+) -> tuple[str, ...]:
+    """A note where fewer games than these were played within the limit."""
+    if limit_s is None or sum(result.games for result in results.values()) >= games:
+        return ()
+    return (f"stopped at the time limit of {limit_s:.0f} s: `league eval {path}` plays every game",)
 
 
 def team_names(spec: EnvSpec) -> tuple[str, ...]:

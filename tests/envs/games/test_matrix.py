@@ -84,7 +84,7 @@ def test_repeated_play_shows_the_last_round_and_pays_each() -> None:
         ({"payoffs": [[1, 2], [3]]}, "rectangular"),
         ({"payoffs": [[float("nan")]]}, "finite"),
         ({"payoffs": [[1, 2]], "second_payoffs": [[1]]}, "make them equal"),
-        ({"payoffs": [[1e30]]}, "at most 1e\\+15"),
+        ({"payoffs": [[1e30]]}, "at most 1,000,000,000,000,000"),
         ({"rounds": 0}, "at least 1"),
         ({"rounds": float("nan")}, "rounds nan; both must be whole numbers of at least 1"),
         ({"rounds": 2.5}, "rounds 2.5; both must be whole"),

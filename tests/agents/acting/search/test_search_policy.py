@@ -104,7 +104,7 @@ def test_with_a_perfect_judge_no_critical_position_is_lost(method):
     assert len(critical) >= 12 and not lost
 
 
-def test_a_tree_goes_on_below_the_moves_that_were_made():
+def test_a_tree_is_kept_below_the_moves_that_were_made():
     env = ConnectFour(num_envs=8)
     policy = SearchPolicy(network_policy(env), SearchConfig(simulations=64), explores=False)
     fresh = SearchPolicy(network_policy(env), SearchConfig(simulations=64, reuse=False), explores=False)

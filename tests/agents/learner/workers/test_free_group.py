@@ -96,7 +96,7 @@ def test_every_decision_is_counted_once_and_every_finished_batch_moves_the_versi
             unrolls = batch(seed)
             handed += int(unrolls.valid.sum())
             report = learner.update(unrolls, budget_fraction=0.0)
-            assert not report.skipped and not report.lost_members
+            assert not report.skipped and not report.group.lost
         finish(group)
         last = batch(8)
         learner.update(last, budget_fraction=0.0)
