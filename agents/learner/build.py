@@ -19,6 +19,7 @@ from league.agents.learner.pipeline.partition import plan_pipeline
 from league.agents.learner.pipeline.stages import boundaries_of, cut_network
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.config import replica_problems
+from league.agents.learner.replicas.free_config import free_problems
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.backend import Boundary, Placement, make_backend
@@ -116,6 +117,7 @@ def build_updater(
         replicas=config.pipeline.replicas,
         value_normalisation=config.value_normalisation,
     )
+    problems += free_problems(config)
     if config.has_teacher and teacher is None:
         problems.append(f"teacher_cost: {config.teacher_cost} to {config.teacher_cost_end} needs the teacher's weights")
     if problems:

@@ -255,11 +255,6 @@ class LearnerConfig:
             )
         if pipeline.threads > 1:
             found += self._thread_problems()
-        if pipeline.is_free and self.value_normalisation == "popart":
-            found.append(
-                "value_normalisation: popart changes the network beside the optimizer, and replicas on clocks of their "
-                "own would each do so from other moments; use none"
-            )
         if pipeline.stages > 1 and pipeline.schedule != "gpipe" and self.microbatches < pipeline.pipeline_workers:
             found.append(
                 f"microbatches: {pipeline.schedule} over {pipeline.pipeline_workers} workers needs at least as many "

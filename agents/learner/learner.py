@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from league.agents.learner.data.intake import Intake, quantile
 from league.agents.learner.errors import NonFiniteError, ReplicaLostError, StageError
 from league.agents.learner.evolution.evolution_updater import Evolving
 from league.agents.learner.step.advantage_scale import AdvantageScale
-from league.agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
+from league.agents.learner.step.updater import GroupReport, UpdateInputs, Updater, UpdateResult
 from league.agents.restart_state import (
     Arrays,
     Counters,
@@ -62,9 +62,7 @@ class UpdateReport:
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
       skipped_replicas: that left this update out because their own gradient was not finite.
       sent_bytes: weights and gradients between replicas, by all of them.
-      gradient_lag_mean, gradient_lag_max: of gradients that came to the weights late, in steps since their own were
-        fetched. dropped_gradients: discarded as stale or as outliers.
-      lost_members: of a group on clocks of their own, a sentence each.
+      group: of replicas on clocks of their own.
     """
 
     version: int
@@ -91,10 +89,7 @@ class UpdateReport:
     skipped_replicas: int = 0
     sent_bytes: int = 0
     sampled_steps: int = 0
-    gradient_lag_mean: float = 0.0
-    gradient_lag_max: int = 0
-    dropped_gradients: int = 0
-    lost_members: tuple[str, ...] = ()
+    group: GroupReport = field(default_factory=GroupReport)
 
 
 class Learner:
@@ -306,10 +301,7 @@ class Learner:
             skipped_replicas=result.skipped_replicas,
             sent_bytes=result.bytes_sent,
             sampled_steps=self.sampled_steps,
-            gradient_lag_mean=sum(result.group.lags) / max(len(result.group.lags), 1),
-            gradient_lag_max=max(result.group.lags, default=0),
-            dropped_gradients=result.group.dropped,
-            lost_members=result.group.lost,
+            group=result.group,
         )
 
     def _num_stale(self, ages: NDArray[np.int32]) -> int:

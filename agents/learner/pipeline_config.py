@@ -104,7 +104,7 @@ class PipelineConfig:
 
     def problems(self) -> list[str]:
         """Every invalid setting, one sentence each that starts with the field's name."""
-        found = self._free_problems() if self.is_free else []
+        found = []
         for name in ("stages", "replicas", "stages_per_worker"):
             if not 1 <= getattr(self, name) <= MAX_PARTS:
                 found.append(f"{name}: {getattr(self, name)} is not between 1 and {MAX_PARTS}")
@@ -137,16 +137,4 @@ class PipelineConfig:
                 found.append(
                     f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
                 )
-        return found
-
-    def _free_problems(self) -> list[str]:
-        """Settings that do not go with replicas on clocks of their own."""
-        mode, found = kind_of(self.update_mode, DEFAULT_UPDATE_MODE), []
-        if self.replicas == 1 and mode != "gossip":  # which is refused with the modes in lockstep
-            found.append(f"update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more")
-        if self.stages > 1:
-            found.append(
-                f"stages: replicas under {mode} run on clocks of their own and each hold the whole network, not "
-                f"{self.stages} stages; use 1"
-            )
         return found

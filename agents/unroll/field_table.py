@@ -80,16 +80,11 @@ class FieldTable(Generic[Array]):
 
     def converted(self, function: Callable[[Array], Any]) -> dict[str, Any]:
         """Arguments for a record of the same fields with `function` of every array."""
-        return converted(vars(self), function)
+        return {name: _of_each(function, value) for name, value in vars(self).items()}
 
     def rows(self, start: int, stop: int) -> Self:
         """Rows [start, stop) as views."""
         return type(self)(**self.converted(lambda array: array[start:stop]))  # type: ignore[index]
-
-
-def converted(fields: Mapping[str, Any], function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The fields of a record with `function` of every array, also of those in a mapping; None stays."""
-    return {name: _of_each(function, value) for name, value in fields.items()}
 
 
 def _of_each(function: Callable[[Any], Any], value: Any) -> Any:

@@ -16,6 +16,7 @@ from league.agents.device_games.registry import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.learner.evolution.setting_checks import evolution_problems
 from league.agents.learner.replicas.config import replica_problems
+from league.agents.learner.replicas.free_config import free_problems
 from league.config.deadlines import Deadlines, deadlines_of
 from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
@@ -74,6 +75,7 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
         value_normalisation=learner.value_normalisation,
     ):
         yield f"learner.{problem}"
+    yield from (f"learner.{problem}" for problem in free_problems(learner))
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)
         yield (

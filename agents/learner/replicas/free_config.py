@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
+from league.envs.component_choice import kind_of
 
 MAX_SHARDS = 64
 """Most parts of a parameter server on one machine, each a process."""
@@ -75,3 +80,23 @@ class HogwildConfig:
     """
 
     workers: FreeWorkers = "processes"
+
+
+def free_problems(config: LearnerConfig) -> Iterator[str]:
+    """Settings that do not go with replicas on clocks of their own, as sentences that start with the key."""
+    pipeline = config.pipeline
+    if not pipeline.is_free:
+        return
+    mode = kind_of(pipeline.update_mode, DEFAULT_UPDATE_MODE)
+    if pipeline.replicas == 1:
+        yield f"pipeline.update_mode: {mode} is for replicas that learn beside each other, not for 1; use 2 or more"
+    if pipeline.stages > 1:
+        yield (
+            f"pipeline.stages: replicas under {mode} run on clocks of their own and each hold the whole network, not "
+            f"{pipeline.stages} stages; use 1"
+        )
+    if config.value_normalisation == "popart":
+        yield (
+            "value_normalisation: popart changes the network beside the optimizer, and replicas on clocks of their own "
+            "would each do so from other moments; use none"
+        )

@@ -19,7 +19,7 @@ from league.envs.component_choice import Component
 
 @dataclass(frozen=True)
 class GroupMemory:
-    """The common ground of a group's members on one machine.
+    """The memory, sockets and deadline that the members of a group on one machine share.
 
     Fields:
       folder: of the mapped files and sockets. size: P. members: replicas of the group.
@@ -70,7 +70,7 @@ class FreeReplicas:
 
 @dataclass(frozen=True)
 class FreeTally:
-    """The report of a free mode on its last batch.
+    """Lags, discards and losses of a free mode in the last batch.
 
     Fields:
       lags: of its gradients where they were applied, in steps. dropped: gradients that were discarded.
@@ -102,7 +102,7 @@ class FreeMode(UpdateMode, Protocol):
         ...
 
     def take_tally(self) -> FreeTally:
-        """What happened since the last call."""
+        """The tally since the last call."""
         ...
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ def part_bounds(size: int, parts: int) -> list[tuple[int, int]]:
 
 
 class Clocks:
-    """The rule for the start of a batch: nobody may be `max_ahead` batches ahead of a replica that is still at work.
+    """Lets a replica begin a batch unless it is more than `max_ahead` batches ahead of one that is still at work.
 
     Source: Ho et al. 2013, More effective distributed ML via a stale synchronous parallel parameter server, section 3.
     """

@@ -52,7 +52,7 @@ class UpdateInputs:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """The work of replicas on clocks of their own since the last update.
+    """Batches, lags and losses of replicas on clocks of their own since the last update.
 
     Fields:
       batches: that have finished. lags: of applied gradients, in steps of the server since their weights were fetched.
@@ -64,6 +64,11 @@ class GroupReport:
     lags: tuple[int, ...] = ()
     dropped: int = 0
     lost: tuple[str, ...] = ()
+
+    @property
+    def lag_mean(self) -> float:
+        """Of the lags; 0 if there are none."""
+        return sum(self.lags) / max(len(self.lags), 1)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ LOOK_S = 0.2
 """Longest wait for an answer until deadlines are looked at."""
 
 STARTING, LOADING, IDLE, BUSY, ASKED = "starting", "loading", "idle", "busy", "asked"
-"""States of a member: start, take over the consensus, nothing, learn from a batch, answer another request."""
+"""States of a member: it starts, takes over the consensus, does nothing, learns, or answers another request."""
 
 
 @dataclasses.dataclass
@@ -74,7 +74,7 @@ class _Member:
 class FreeGroup:
     """Replicas that wait for nobody, and the shards of their parameter server if they have one.
 
-    A lost member is started again while the others work. A replica loses its batch and returns with the consensus. A
+    A lost member is started again while the others learn. A replica loses its batch and returns with the consensus. A
     shard returns with the newest weights of its slice and the moments of the last `save` or `load`.
 
     Args:
@@ -281,7 +281,7 @@ class FreeGroup:
                 self._lose(rank, StageHungError(f"no answer from worker {rank} within {limit_s:g} s"))
 
     def _take(self, rank: int, answer: Answer) -> None:
-        """Act on the answer of a member."""
+        """Take a member's answer, and let it do what comes next."""
         member = self._members[rank]
         if member.doing == STARTING:
             newest: Arrays = {**self._kept, WEIGHTS: self.weights()}
@@ -306,7 +306,7 @@ class FreeGroup:
                 self._send(self._replicas + shard, Describe(), ASKED)
 
     def _lose(self, rank: int, error: StageError) -> None:
-        """Start a lost member again, while the others go on.
+        """Start a lost member again, while the others learn.
 
         Raises:
           StageError: it was lost several times in a row.
@@ -333,7 +333,7 @@ class FreeGroup:
         self._send(rank, Describe(), STARTING)
 
     def _part(self, rank: int, saved: Mapping[str, NDArray[np.generic]]) -> Arrays:
-        """What a member loads: a replica everything and the teacher, a shard its slice."""
+        """The arrays that a member loads: a replica everything and the teacher, a shard its slice."""
         if rank < self._replicas:
             return {**saved, TEACHER: self._teacher} if self._teacher is not None else dict(saved)
         start, stop = self._bounds[rank - self._replicas]

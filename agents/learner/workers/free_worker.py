@@ -47,7 +47,7 @@ from league.envs.plugin_options import make_options
 
 
 def memory_of(folder: str, config: LearnerConfig, *, size: int) -> GroupMemory:
-    """The common ground of a group's members. size: P."""
+    """The memory of a group with these settings. size: P."""
     return GroupMemory(Path(folder), size, config.pipeline.replicas, config.pipeline.stage_timeout_s)
 
 

@@ -181,7 +181,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Rejoin:
-    """Request to a member of a free group that was lost to work beside the others again: answered with None."""
+    """Request to a member of a free group that was lost to continue beside the others: answered with None."""
 
     saved: Arrays
 

@@ -147,8 +147,8 @@ def _update_metrics(player: str, progress: LearnerProgress, update: UpdateReport
         (names.TEACHER_KL, update.teacher_kl),
         (names.SKIPPED_REPLICAS, float(update.skipped_replicas)),
         (names.SENT_BYTES, update.sent_bytes / max(update.steps, 1)),
-        (names.GRADIENT_LAG, update.gradient_lag_mean),
-        (names.DROPPED_GRADIENTS, float(update.dropped_gradients)),
+        (names.GRADIENT_LAG, update.group.lag_mean),
+        (names.DROPPED_GRADIENTS, float(update.group.dropped)),
     )
     return {metric.of(player): value for metric, value in pairs}
 

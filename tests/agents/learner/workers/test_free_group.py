@@ -17,6 +17,7 @@ from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline_config import PipelineConfig
+from league.agents.learner.replicas.free_config import free_problems
 from league.agents.learner.replicas.free_replicas import FreeReplicas
 from league.agents.learner.replicas.hogwild import Hogwild
 from league.agents.learner.step.updater import UpdateInputs
@@ -96,7 +97,7 @@ def test_every_decision_is_counted_once_and_every_finished_batch_moves_the_versi
             unrolls = batch(seed)
             handed += int(unrolls.valid.sum())
             report = learner.update(unrolls, budget_fraction=0.0)
-            assert not report.skipped and not report.lost_members
+            assert not report.skipped and not report.group.lost
         finish(group)
         last = batch(8)
         learner.update(last, budget_fraction=0.0)
@@ -189,7 +190,8 @@ def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_
 
 def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_each() -> None:
     def problems(**changes: object) -> str:
-        return "\n".join(small_config(**{"update_mode": SERVER, "replicas": 2, **changes}).problems())
+        config = small_config(**{"update_mode": SERVER, "replicas": 2, **changes})
+        return "\n".join([*config.problems(), *free_problems(config)])
 
     assert problems(replicas=1) == (
         "pipeline.update_mode: parameter_server is for replicas that learn beside each other, not for 1; use 2 or more"

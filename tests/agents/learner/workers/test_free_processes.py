@@ -59,7 +59,7 @@ def test_a_killed_replica_and_a_killed_shard_stop_nobody_and_come_back_with_the_
         kill(group, 0)
         lost = learn_until(group, lambda result: result.group.lost != ())[-1].group.lost
         assert len(lost) == 1 and lost[0].startswith("replica 0 was lost and its batch with it: worker 0 ended")
-        for _ in range(5):  # the other goes on while the lost one starts
+        for _ in range(5):  # the other learns while the lost one starts
             assert learn_until(group, lambda result: result.group.batches > 0)[-1].group.lost == ()
         assert group._members[0].doing in ("starting", "loading")
         wait_for(group, 0)
