@@ -164,7 +164,7 @@ def collect(unrolls: Unrolls, found: dict[tuple[int, int], list[dict[str, Any]]]
         one = {
             name: getattr(unrolls, name)[row]
             for name in vars(unrolls)
-            if name not in ("obs", "action_mask", "sub_action_log_probs", *ASKED)
+            if name not in ("obs", "action_mask", "sub_action_log_probs", *ASKED) and getattr(unrolls, name) is not None
         }
         one.update({name: array[row] for name, array in unrolls.obs.items()})
         one["action_mask"] = None if unrolls.action_mask is None else unrolls.action_mask[row]

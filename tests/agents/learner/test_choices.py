@@ -174,7 +174,7 @@ def test_without_a_correction_the_loss_is_that_of_n_step_returns(upgo_cost: floa
     corrected, uncorrected = (
         make_objective(small_config(correction=correction, **plain), network.head) for correction in ("vtrace", "none")
     )
-    found = uncorrected.loss(output, batch, COEFFICIENTS)[0]
-    on_policy = corrected.loss(output, dataclasses.replace(batch, log_probs=own), COEFFICIENTS)[0]
+    found = uncorrected.loss(output, batch, COEFFICIENTS).total
+    on_policy = corrected.loss(output, dataclasses.replace(batch, log_probs=own), COEFFICIENTS).total
     torch.testing.assert_close(found, on_policy, rtol=1e-6, atol=1e-6)
-    assert not torch.allclose(found, corrected.loss(output, batch, COEFFICIENTS)[0], rtol=1e-3)
+    assert not torch.allclose(found, corrected.loss(output, batch, COEFFICIENTS).total, rtol=1e-3)

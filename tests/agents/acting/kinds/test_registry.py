@@ -30,12 +30,14 @@ GAME = {
     "epsilon_greedy": "tic_tac_toe",
     "gaussian": "gymnasium:Pendulum-v1",
     "search": "tic_tac_toe",
+    "perturbed": "tic_tac_toe",
 }
 NETWORK = {
     "sample": NetworkConfig(hidden=(16,)),
     "epsilon_greedy": NetworkConfig(hidden=(16,), head="q_values"),
     "gaussian": NetworkConfig(hidden=(16,), head="deterministic"),
     "search": NetworkConfig(hidden=(16,)),
+    "perturbed": NetworkConfig(hidden=(16,)),
 }
 """Kind of acting -> a game and a network that fit it."""
 
