@@ -24,7 +24,7 @@ test-quick: $(VENV)/.ready-dev
 test-avx2: $(VENV)/.ready-dev
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(BIN)/python -m pytest -n 2 \
 	  --dist loadgroup tests/agents tests/docs/test_examples.py --deselect tests/docs/test_examples.py::test_the_game_keeps_the_contract \
-	  --ignore tests/agents/learner/workers/test_distributed_updater.py
+	  --ignore tests/agents/learner/workers --ignore tests/agents/replay --ignore tests/agents/acting/search
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .

@@ -28,6 +28,8 @@ SMALL: dict[str, dict[str, object]] = {
     "control": {"door": False},
 }
 """Settings that only make a run small; everything else is the file's."""
+FEW_EPISODES: dict[str, dict[str, int]] = {"es": {"evaluations": 8}, "cmaes": {"population": 4, "episodes": 1}}
+"""Options of algorithms that take a step only after so many episodes."""
 
 
 def small(path: Path) -> dict[str, object]:
@@ -35,6 +37,9 @@ def small(path: Path) -> dict[str, object]:
     plain = yaml.safe_load(path.read_text())
     for section, values in SMALL.items():
         plain[section] = {**plain.get(section, {}), **values}
+    algorithm = plain["learner"].get("algorithm")
+    if isinstance(algorithm, dict):
+        algorithm.update(FEW_EPISODES.get(algorithm["kind"], {}))
     pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
     if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
         plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"

@@ -21,6 +21,8 @@ MAX_CONSIDERED = 16
 
 MIN_SCORE = np.float32(-1e9)
 """Of a considered move, so that it stays above all others."""
+LOST_SCORE = MIN_SCORE * 2
+"""Of a move that is proven lost."""
 
 
 class Gumbel:
@@ -49,7 +51,7 @@ class Gumbel:
                 score = self._root_scores(trees, node, scores, visits, legal)
             else:
                 score = improved - visits / (1.0 + visits.sum(axis=1, keepdims=True))
-            chosen[:, walk] = np.where(legal, score, -np.inf).argmax(axis=1)
+            chosen[:, walk] = _legal_only(score, legal).argmax(axis=1)
         return chosen
 
     def best(self, trees: Trees) -> NDArray[np.int64]:
@@ -59,11 +61,9 @@ class Gumbel:
         known, visits = moves[:, KNOWN], moves[:, VISITS]
         most = np.where(known == -np.inf, -1.0, visits).max(axis=1, keepdims=True)
         score = self._considered(trees, root, completed_values(trees, root), visits, most)
-        score = np.where(known == -np.inf, -np.inf, score)
         worth = np.where(np.isnan(known), -np.inf, known)
-        chosen: NDArray[np.int64] = np.where(
-            trees.proven[root, None], worth, np.where(known <= -trees.win, MIN_SCORE * 2, score)
-        ).argmax(axis=1)
+        worth = np.where(trees.proven[root, None], worth, np.where(known <= -trees.win, LOST_SCORE, score))
+        chosen: NDArray[np.int64] = _legal_only(worth, known != -np.inf).argmax(axis=1)
         return chosen
 
     def _root_scores(
@@ -146,6 +146,11 @@ def improved_policy(trees: Trees) -> NDArray[np.float32]:
         best = (worth == worth.max(axis=1, keepdims=True)).astype(np.float32)
         policy[proven] = (best / best.sum(axis=1, keepdims=True))[proven]
     return policy
+
+
+def _legal_only(score: NDArray[np.floating], legal: NDArray[np.bool_]) -> NDArray[np.floating]:
+    """Scores [F, A] of which every legal move's is above every other's, also where no move is considered."""
+    return np.where(legal, np.maximum(score, LOST_SCORE * 2), -np.inf)
 
 
 def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from league.agents.acting.search.gumbel import Gumbel, considered_visits, improved_policy
 from league.agents.acting.search.positions import Positions
 from league.agents.acting.search.search import Search
-from league.agents.acting.search.trees import VISITS, Trees
+from league.agents.acting.search.trees import KNOWN, VISITS, Trees
 from league.envs.games.connect_four import ConnectFour
 from tests.oracles.mctx_golden import ACTIONS, FILE, FORBIDDEN, ROOTS, after, logit, value
 
@@ -63,3 +63,12 @@ def test_halving_spends_its_simulations_on_ever_fewer_moves():
     # 4 moves, 16 simulations: two visits of each of 4, then four more of each of the best 2 (appendix of the paper)
     assert considered_visits(4, 16)[4].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert considered_visits(4, 5)[1].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_no_move_is_illegal_where_every_considered_one_is_lost() -> None:
+    trees = Trees(1, 4, num_actions=3, num_seats=2, win=1.0)
+    trees.moves[trees.roots, KNOWN] = np.array([-np.inf, -1.0, np.nan], np.float32)
+    trees.moves[trees.roots, VISITS] = np.array([0.0, 2.0, 0.0], np.float32)
+    chooser = Gumbel(np.zeros((1, 3), np.float32), num_simulations=2)
+    assert chooser.best(trees)[0] != 0
+    assert (chooser.choose(trees, trees.roots, 2, depth=0) != 0).all()
