@@ -57,11 +57,20 @@ def test_every_built_in_network_passes(spec, config, precision) -> None:  # type
     try_objective(network, spec, learner)
 
 
+OF_VALUES = {
+    "dqn": (BOARD_GAME, "q_values"),
+    "ddpg": (CONTROL, "deterministic"),
+    "td3": (CONTROL, "deterministic"),
+}
+"""Algorithm that learns values of actions -> a game and a head that fit it."""
+
+
 @pytest.mark.parametrize("algorithm", list(OBJECTIVES))
 def test_every_built_in_loss_passes_and_the_network_stays_as_it_was(algorithm: str) -> None:
-    network = build_network(BOARD_GAME, MLP, seed=0)
+    spec, head = OF_VALUES.get(algorithm, (BOARD_GAME, "auto"))
+    network = build_network(spec, dataclasses.replace(MLP, head=head), seed=0)
     before = [parameter.detach().clone() for parameter in network.parameters()]
-    try_objective(network, BOARD_GAME, dataclasses.replace(small_config(algorithm=algorithm), precision="auto"))
+    try_objective(network, spec, dataclasses.replace(small_config(algorithm=algorithm), precision="auto"))
     assert all(torch.equal(one, other) for one, other in zip(before, network.parameters(), strict=True))
 
 
