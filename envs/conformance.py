@@ -136,7 +136,7 @@ def check_turn(spec: EnvSpec, turn: Turn, *, num_envs: int) -> Iterator[tuple[st
             game, seat = np.argwhere(~np.isfinite(values))[0]
             yield f"{name} are finite", f"{name}[{game}, {seat}] is {values[game, seat]}; give a finite number"
         elif np.abs(values).max(initial=0.0) > largest:
-            yield f"{name} are bounded", f"one of the {name} is beyond {number_text(largest)}; divide all of them"
+            yield f"{name} are bounded", f"one of the {name} is beyond {number_text(largest, 9)}; divide all of them"
     if (turn.terminated & turn.truncated).any():
         yield "terminated or truncated", "an episode is both; one that ended by the rules is terminated only"
     if turn.returns[~turn.ended].any():

@@ -202,7 +202,7 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0")
         for name, most in MAXIMA.items():
             if most < getattr(self, name) < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {getattr(self, name)} must be at most {number_text(most)}")
+                found.append(f"{name}: {getattr(self, name)} must be at most {number_text(most, 9)}")
         for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")

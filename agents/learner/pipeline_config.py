@@ -135,6 +135,6 @@ class PipelineConfig:
         for name in ("stage_timeout_s", "start_timeout_s"):
             if not 0 < getattr(self, name) <= MAX_DEADLINE_S:
                 found.append(
-                    f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S)}"
+                    f"{name}: {getattr(self, name)} must be greater than 0 and at most {number_text(MAX_DEADLINE_S, 9)}"
                 )
         return found

@@ -276,6 +276,6 @@ def _table(env_id: str, name: str, values: Table) -> NDArray[np.float32]:
     if table.ndim != 2 or table.size == 0 or not (np.abs(table) <= MAX_REWARD).all():  # false of NaN as well
         raise EnvError(
             f"{env_id}: {name} has shape {list(table.shape)}; give finite numbers [rows][columns] of at most "
-            f"{number_text(MAX_REWARD)}"
+            f"{number_text(MAX_REWARD, 9)}"
         )
     return table

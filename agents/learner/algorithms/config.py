@@ -51,7 +51,7 @@ class ActorCriticConfig:
         for name in ("value_cost", "upgo_cost", "magnet_cost"):
             cost = getattr(self, name)
             if cost < 0 or MAX_COST < cost < math.inf:  # that it is finite is looked at elsewhere
-                found.append(f"{name}: {cost} must be at least 0 and at most {number_text(MAX_COST)}")
+                found.append(f"{name}: {cost} must be at least 0 and at most {number_text(MAX_COST, 9)}")
         for name in CLIPS:
             clip = getattr(self, name)
             if clip is not None and clip <= 0:

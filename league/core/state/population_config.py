@@ -152,7 +152,7 @@ def check_hyperparameter(name: str, value: float) -> None:
     known = name in FACTORS + OWN_VALUES
     require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
     require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
-    require(value <= MAX_HYPERPARAMETER, f"{name} must be at most {number_text(MAX_HYPERPARAMETER)}, not {value}")
+    require(value <= MAX_HYPERPARAMETER, f"{name} must be at most {number_text(MAX_HYPERPARAMETER, 9)}, not {value}")
     require(name != "self_play" or value <= 1.0, f"self_play is a probability, {value} is above 1")
 
 

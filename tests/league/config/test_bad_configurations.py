@@ -192,7 +192,7 @@ SETTINGS = [
     ("league.fixed_opponents=[{policy: 'imported:prey'}]", "has no source"),
     ("league.fixed_opponents=[{policy: prey}]", "bot:NAME or imported:NAME"),
     # numbers
-    ("learner.unroll_length=100000", "at most 4096"),
+    ("learner.unroll_length=100000", "at most 4,096"),
     ("learner.unroll_length=0", "at least 1"),
     ("learner.batch_rows=-3", "batch_rows"),
     ("learner.learning_rate=.nan", "finite"),

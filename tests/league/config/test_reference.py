@@ -29,7 +29,7 @@ def test_options_of_the_algorithms_are_keys_with_their_owners() -> None:
     (entry,) = explain("learner.algorithm.clip_ratio")
     assert (entry.type, entry.default) == ("number", "0.2")
     assert entry.meaning.startswith("Of ppo and appo: largest distance of the ratio")
-    assert explain("learner.algorithm.lambda_")[0].meaning.startswith("decay of")
+    assert "decay of" in explain("learner.algorithm.lambda_")[0].meaning
 
 
 def test_a_section_is_explained_with_its_keys() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from league.agents.learner.algorithms.config import PPOConfig
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.pipeline_config import PipelineConfig
 from league.config.loading import load_config, parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
 from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml, yaml_text
@@ -34,7 +35,10 @@ def problems_of(text: str, *overrides: str) -> list[str]:
 def test_a_game_alone_is_a_configuration() -> None:
     config = parse_config(MINIMAL, source="test.yaml")
     assert config.env.id == "connect_four"
-    assert dataclasses.replace(config.learner, algorithm="vtrace", optimizer="adam") == LearnerConfig()
+    assert (
+        dataclasses.replace(config.learner, algorithm="vtrace", optimizer="adam", pipeline=PipelineConfig())
+        == LearnerConfig()
+    )
     assert config.budget.seconds is None
 
 
