@@ -144,8 +144,7 @@ def evaluate_run(
         samples, since a fixed choice is easily exploited there.
       simulations: of policies before each move, see `LoadedPolicy.as_seat_policy`.
       trust: whether to load code that the folder names, regardless of its author.
-      progress: see `Progress`.
-      replays: folder in which the games are recorded; None records nothing.
+      progress: see `Progress`. replays: folder in which the games are recorded; None records nothing.
       limit_s: seconds of the games, after which it ends with those that it has; too dear bots are left out with a note.
         The search for the least exploitable export takes as long at most, and is made once.
       say: takes a sentence on the time that slow bots need, where there is no limit.
