@@ -40,6 +40,7 @@ MAX_FOLDERS = 14
 GROUND_FLOOR = {
     "agents/learner/config.py",
     "agents/learner/errors.py",
+    "agents/learner/pipeline_config.py",
     "league/errors.py",
     "league/higher_wings.py",
     "league/hosts/protocol.py",
