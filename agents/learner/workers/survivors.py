@@ -42,7 +42,7 @@ def ask(
 
 
 def loss_in(answers: Answers, ranks: Sequence[int], *, timeout_s: float) -> StageError | None:
-    """The fate of the worker that was lost first, as far as can be told; None if all have answered."""
+    """The fate of the worker that was lost first, as far as it is known; None if all have answered."""
     errors = [answer for answer in answers.values() if isinstance(answer, StageError)]
     if errors:
         return next((error for error in errors if "ended" in str(error)), errors[0])

@@ -37,7 +37,7 @@ def test_the_limiter_is_that_of_reverb(
 
 @settings(max_examples=150, deadline=None)
 @given(ratio=RATIOS, min_rows=st.integers(1, 300), chunk=st.integers(1, 16), eager=st.booleans(), lost=st.booleans())
-def test_with_the_least_window_somebody_can_always_go_on(
+def test_with_the_least_window_somebody_is_never_blocked(
     ratio: float, min_rows: int, chunk: int, eager: bool, lost: bool
 ) -> None:
     """Also where rows were lost at a restart: chunks are at most a batch of 16."""

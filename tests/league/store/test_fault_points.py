@@ -157,6 +157,7 @@ RAW_WRITES = {
     "agents/learner/workers/row_memory.py": "rows in memory shared with a replica, gone with it",
     "agents/learner/workers/worker_process.py": "memory shared by replicas, whose owner is gone",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",
+    "agents/replay/row_files.py": "rows of a replay, each with a checksum of its own; a torn one is dropped",
     "envs/workers/child.py": "memory shared with whoever started the games, which is no file",
     "envs/workers/process.py": "memory shared with a game",
     "league/operate/chaos/faults.py": "a run is broken on purpose, from outside",

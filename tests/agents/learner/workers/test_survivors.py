@@ -62,7 +62,7 @@ def test_the_worker_that_ended_is_named_before_those_that_waited_for_it() -> Non
     assert loss_in({0: state(1)}, range(1), timeout_s=9.0) is None
 
 
-def test_a_group_goes_on_from_its_survivor_and_counts_what_went_with_the_lost_replica() -> None:
+def test_a_group_continues_from_its_survivor_and_counts_what_went_with_the_lost_replica() -> None:
     """Two replicas average every third of five updates, so that two are not agreed on when one is killed."""
     settings = {"value_normalisation": "popart", "value_rate": 0.2}
     config = small_config(replicas=2, stage_timeout_s=30.0, update_mode=AVERAGING, **settings)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 
-def test_a_killed_replica_on_ray_is_replaced_while_the_other_goes_on(ray_cluster: Cluster) -> None:
+def test_a_killed_replica_on_ray_is_replaced_while_the_other_works(ray_cluster: Cluster) -> None:
     group, _ = build_updater(PLAN, config_of("hogwild"), dtype=torch.float32, launcher=RayWorkerGroup)
     assert isinstance(group, FreeGroup)
     batches = (batch(seed % 8) for seed in itertools.count())
