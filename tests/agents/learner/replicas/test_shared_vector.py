@@ -31,6 +31,27 @@ def test_a_reader_never_sees_parts_of_two_versions(tmp_path) -> None:
     np.testing.assert_array_equal(reader.read()[0], np.full(size, versions, np.float32))
 
 
+def test_a_copy_that_a_writer_came_into_is_repeated(tmp_path) -> None:
+    writer, reader = SharedVector(tmp_path / "v", 6), SharedVector(tmp_path / "v", 6)
+    writer.write(np.ones(6, np.float32), version=1)
+
+    class Interrupted(np.ndarray):  # type: ignore[type-arg]
+        """A vector whose first copy is half of one version and half of the next."""
+
+        copies = 0
+
+        def copy(self, order: str = "C") -> np.ndarray:  # type: ignore[override,type-arg]
+            Interrupted.copies += 1
+            first = np.array(self[:3])
+            if Interrupted.copies == 1:
+                writer.write(np.full(6, 2.0, np.float32), version=2)
+            return np.concatenate([first, np.array(self[3:])])
+
+    reader.values = reader.values.view(Interrupted)
+    values, version = reader.read()
+    assert (values.tolist(), version, Interrupted.copies) == ([2.0] * 6, 2, 2)
+
+
 def test_a_change_that_was_not_ended_is_named_and_the_next_change_mends_it(tmp_path) -> None:
     vector = SharedVector(tmp_path / "v", 3)
     vector.write(np.ones(3, np.float32), version=1)
