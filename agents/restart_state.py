@@ -80,6 +80,18 @@ def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
     return np.asarray(_entry(saved, WEIGHTS, "weights"), np.float32)
 
 
+def weights_of_size(saved: Mapping[str, NDArray[np.generic]], size: int) -> NDArray[np.float32]:
+    """float32 [size], a copy of the weights.
+
+    Raises:
+      ValueError: they are for a network of another size. RestartStateError: there are none.
+    """
+    values = weights_in(saved).copy()
+    if values.shape != (size,):
+        raise ValueError(f"saved for {values.size} parameters, the network has {size}")
+    return values
+
+
 def ema_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32] | None:
     """float32 [P], the moving average of the weights; None if there is none."""
     return np.asarray(saved[EMA], np.float32) if EMA in saved and saved[EMA].size else None

@@ -16,7 +16,7 @@ from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.evolution.published import CandidateWeights
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
-from league.agents.restart_state import EMA, TARGET, TEACHER, WEIGHTS, Arrays
+from league.agents.restart_state import EMA, TARGET, TEACHER, WEIGHTS, Arrays, weights_of_size
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.episodes import Episodes
 from league.agents.weights import Weights
@@ -94,9 +94,7 @@ class CMAUpdater:
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol."""
-        values = np.array(saved[WEIGHTS], np.float32)
-        if values.shape != self.weights().shape:
-            raise ValueError(f"saved for {values.size} parameters, the network has {self.weights().size}")
+        values = weights_of_size(saved, self.weights().size)
         if _PATHS not in saved:
             self._cma = self._made(values, self._options.sigma, np.eye(len(values)))
             self._candidates = self._asked()

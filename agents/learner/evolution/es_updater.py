@@ -31,6 +31,7 @@ from league.agents.restart_state import (
     WEIGHTS,
     Arrays,
     ema_in,
+    weights_of_size,
 )
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.episodes import Episodes
@@ -107,9 +108,7 @@ class ESUpdater:
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol."""
-        values = np.array(saved[WEIGHTS], np.float32)
-        if values.shape != self._state.values.shape:
-            raise ValueError(f"saved for {values.size} parameters, the network has {self._state.values.size}")
+        values = weights_of_size(saved, self._state.values.size)
         self._state = EvolutionState.of(values)
         if _FIRST in saved and _SECOND in saved and _STEPS in saved:
             first, second = (np.array(saved[name], np.float32) for name in (_FIRST, _SECOND))

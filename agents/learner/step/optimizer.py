@@ -29,6 +29,7 @@ from league.agents.restart_state import (
     Arrays,
     ema_in,
     optimizer_steps_in,
+    weights_of_size,
 )
 from league.agents.weights import FlatParameters, Layout
 from league.envs.component_choice import kind_of
@@ -183,9 +184,7 @@ class FlatOptimizer:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        values = np.array(saved[WEIGHTS], np.float32)
-        if values.shape != tuple(self.values.shape):
-            raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
+        values = weights_of_size(saved, self.values.numel())
         self.values.copy_(torch.from_numpy(values))
         self._load_optimizer(saved)
         self._steps = optimizer_steps_in(saved)

@@ -33,7 +33,7 @@ from league.agents.learner.workers.worker import (
     WorkerSetup,
 )
 from league.agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
-from league.agents.restart_state import Arrays, is_averaged, is_vector, weights_in
+from league.agents.restart_state import Arrays, is_averaged, is_vector, weights_of_size
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Layout
@@ -137,9 +137,7 @@ class UpdaterGroup:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        size = weights_in(saved).size
-        if size != self._layout.size:
-            raise ValueError(f"saved for {size} parameters, the network has {self._layout.size}")
+        weights_of_size(saved, self._layout.size)
         if self._workers is None:
             self.start()
         requests = []

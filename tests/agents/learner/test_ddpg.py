@@ -71,8 +71,12 @@ def test_the_policy_finds_the_best_action_of_each_observation(algorithm: str, la
         adopt(network, learner.publish())
     seen = torch.linspace(-0.9, 0.9, 19)[:, None]
     best = network.head.mode(network.step({"x": seen}).logits)
-    # The policy of the start is off by 0.47; the rest is where the critics, piecewise linear, have their summit.
-    assert (best - seen).abs().mean().item() < 0.25
+    tried = torch.linspace(-2, 2, 81)
+    each = {"x": seen[:, None, :].expand(19, 81, 1)}
+    summit = tried[network.head.action_values(each, tried[None, :, None].expand(19, 81, 1))[0].argmax(1)]
+    # It stands on the summit of its critic. The summit is flat: a value that is wrong by 0.03 moves it by 0.18.
+    assert (best[:, 0] - summit).abs().mean().item() < 0.06
+    assert (best - seen).abs().mean().item() < 0.25  # 0.47 at the start
 
 
 def loss_of(network: Network, batch: Batch, *, update: int = 0, **options: object) -> tuple[DDPGObjective, Loss, Batch]:
