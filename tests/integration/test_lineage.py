@@ -40,6 +40,9 @@ def small(path: Path) -> dict[str, object]:
     algorithm = plain["learner"].get("algorithm")
     if isinstance(algorithm, dict):
         algorithm.update(FEW_EPISODES.get(algorithm["kind"], {}))
+    for acting in (plain["actors"].get("acting"), plain["actors"].get("acting_frozen")):
+        if isinstance(acting, dict) and acting["kind"] == "search":
+            acting["simulations"] = 6
     pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
     if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
         plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"
