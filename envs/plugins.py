@@ -28,6 +28,8 @@ from league.envs.guard.settings import current_folder
 from league.envs.own_code.places import absolute, is_place, module_file, present
 
 OWN_PACKAGE = "league"
+_ABOVE = Path(__file__).parents[2]
+"""The folder of this package, by the path on which Python found it."""
 OWN_FORMS = "module:attribute or path/file.py:attribute"
 
 Version = tuple[int, int]
@@ -66,7 +68,7 @@ def load(name: str) -> Any:
     where, colon, attribute = name.rpartition(":")
     if not colon or not where:
         raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
-    if not is_place(where):
+    if not is_place(where) and not _is_ours(where):
         where = absolute(name, (Path(current_folder()),)).rpartition(":")[0]
     with _LOADING:
         module = _load_place(Path(where)) if is_place(where) else _load_module(where)
@@ -74,6 +76,11 @@ def load(name: str) -> Any:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
         raise PluginError(f"{where} has no {attribute!r}{_defined_near(module, attribute)}") from None
+
+
+def _is_ours(module: str) -> bool:
+    """True for a module of this package, which is imported once, also where the current folder has it."""
+    return module.partition(".")[0] == OWN_PACKAGE and module_file(_ABOVE / module) is not None
 
 
 def name_given(thing: Any) -> str:
@@ -225,9 +232,8 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _imported(name: str) -> ModuleType:
-    is_ours = name.partition(".")[0] == OWN_PACKAGE
     try:
-        with contextlib.nullcontext() if is_ours else foreign_code(name, "the reading of it"):
+        with contextlib.nullcontext() if _is_ours(name) else foreign_code(name, "the reading of it"):
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
@@ -267,7 +273,7 @@ def _own(folder: Path) -> Iterator[None]:
 
 def _note_beside(name: str, folder: Path) -> None:
     module, top = sys.modules[name], name.partition(".")[0]
-    if name.startswith("_plugin_") or not _lies_in(sys.modules.get(top, module), folder):
+    if name.startswith("_plugin_") or top == OWN_PACKAGE or not _lies_in(sys.modules.get(top, module), folder):
         return
     _, files = _BESIDE.setdefault(top, (folder, {}))
     if module.__dict__.get("__file__"):

@@ -36,7 +36,7 @@ def test_names_on_the_disk_are_for_ever() -> None:
     assert VECTORS == ("values", "slow", "teacher", "ema")
     assert (OPTIMIZER_VECTOR, OPTIMIZER_NUMBER) == ("optimizer_vector.", "optimizer_number.")
     assert is_vector("slow") and is_vector("optimizer_vector.exp_avg") and not is_vector("optimizer_number.step")
-    assert saved["counters"].tolist() == [3, 40, 0, 0] and saved["counters"].dtype == np.int64
+    assert saved["counters"].tolist() == [3, 40, 0, 0, 0] and saved["counters"].dtype == np.int64
 
 
 def test_a_teacher_is_added_to_a_copy() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -167,6 +169,16 @@ def test_a_module_that_python_finds_stays_where_no_file_of_the_user_has_its_name
     assert absolute("json.decoder:JSONDecoder", [folder]) == "json.decoder:JSONDecoder"
     with pytest.raises(PluginError, match=r"there is no file .*nothing; it was looked for"):
         load(f"{folder}/nothing:make")
+
+
+def test_a_module_of_this_package_is_imported_once_by_whatever_path_the_package_came() -> None:
+    """As from a checkout that is installed: the current folder has the package too, and Python found it by a link."""
+    code = """
+from league.envs import bots, plugins
+assert plugins.load("league.envs.bots:make_bot") is bots.make_bot
+"""
+    path = os.pathsep.join([str(ROOT / "editable"), *sys.path[1:]])
+    subprocess.run([sys.executable, "-Pc", code], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, check=True)
 
 
 def test_a_bot_may_be_the_users_own(folder: Path) -> None:

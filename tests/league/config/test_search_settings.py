@@ -63,7 +63,7 @@ def test_a_setting_that_cannot_work_is_named(tmp_path: Path, sections: dict[str,
     assert sentence in problems_of(tmp_path, **sections)
 
 
-def test_a_game_of_ones_own_that_cannot_be_copied_is_told_what_to_do(tmp_path: Path) -> None:
+def test_the_error_on_a_game_of_the_user_that_cannot_be_copied_says_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "from league.envs.games.tic_tac_toe import TicTacToe\n"
         "class Own:\n"

@@ -10,7 +10,18 @@ import pytest
 
 import league.core
 
-MODULES = sorted(Path(league.core.__path__[0]).glob("*.py"))
+PURE = (
+    "league.envs.component_choice",
+    "league.envs.placements",
+    "league.envs.text.number_text",
+    "league.higher_wings",
+    "league.wording",
+)
+"""Modules outside the core that it may import: each holds to the rules of the core."""
+
+CORE = Path(league.core.__path__[0])
+MODULES = [*CORE.rglob("*.py"), *(CORE.parent.joinpath(*name.split(".")[1:]).with_suffix(".py") for name in PURE)]
+MODULES.sort()
 IMPURE = {
     "time",
     "datetime",
@@ -42,7 +53,7 @@ def test_only_the_standard_library_and_numpy_are_imported(path: Path) -> None:
     for name in imported(ast.parse(path.read_text())):
         top = name.partition(".")[0]
         assert top not in IMPURE, f"{path.name} imports {name}"
-        assert top in sys.stdlib_module_names or top == "numpy" or name.startswith("league.core"), (
+        assert top in sys.stdlib_module_names or top == "numpy" or name.startswith("league.core") or name in PURE, (
             f"{path.name}: {name}"
         )
 
@@ -54,4 +65,5 @@ def test_no_file_and_no_hidden_randomness_is_touched(path: Path) -> None:
             continue
         text = ast.unparse(node.func)
         assert text != "open", f"{path.name} opens a file"
-        assert not text.startswith("np.random."), f"{path.name} calls {text}"
+        seeded = text == "np.random.default_rng" and node.args
+        assert seeded or not text.startswith("np.random."), f"{path.name} calls {text}"

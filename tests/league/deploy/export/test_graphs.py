@@ -36,7 +36,7 @@ def test_every_part_of_the_registries_is_in_the_cases() -> None:
     configs = [config for _, config in CASES.values()]
     assert {config.encoder for config in configs} == set(ENCODERS)
     assert {kind_of(config.core) for config in configs} == {*CORES, "none"}
-    used = {spec.actions.kind if config.head == "auto" else str(config.head) for spec, config in CASES.values()}
+    used = {spec.actions.kind if config.head == "auto" else kind_of(config.head) for spec, config in CASES.values()}
     assert used == set(HEADS)
 
 

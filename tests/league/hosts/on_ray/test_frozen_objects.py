@@ -107,7 +107,7 @@ class Learner:
         self.push = self.weights = SimpleNamespace(remote=self._answer)
         self._objects = NewestObjects(lambda weights: weights)
 
-    def _answer(self, player: str, *chunk: bytes, have: int) -> NewestAnswer | None:
+    def _answer(self, player: str, *chunk: bytes, have: int, sender: str = "") -> NewestAnswer | None:
         return self._objects.answer(player, self.newest, have=have)
 
 

@@ -153,8 +153,8 @@ def test_learners_use_the_newest_budget_fraction_of_a_poll(runtime: Watched) -> 
 
 def test_a_lease_whose_player_is_not_held_is_lost_and_its_host_is_sound(runtime: Watched) -> None:
     pid = runtime.pid("actor_host")
-    table = Assignment(("other", "other"), (True, True), 1.0)
-    runtime.runtime.submit(PlayLease(lease_of(table, lease_id=13, home="other"), frozen={}))
+    table = Assignment(("own-0", "own-0"), (True, True), 1.0)
+    runtime.runtime.submit(PlayLease(lease_of(table, lease_id=13, home="own-0"), frozen={}))
     lost = runtime.until(lambda report: isinstance(report, LeaseLost | HostLost))
     assert isinstance(lost, LeaseLost)
     assert (lost.lease_id, "holds the player no more" in lost.reason) == (13, True)

@@ -60,7 +60,7 @@ def test_every_player_meets_every_bot_and_every_other_player(run: Path) -> None:
 def test_the_report_is_a_table_and_a_record(run: Path) -> None:
     report = evaluate_run(run, players=["best"], bots=["random"], games=20)
     plain = json.loads(report.to_json())
-    assert plain["conditions"] == {"games": 20, "seed": 0, "opening_plies": 2, "greedy": True}
+    assert plain["conditions"] == {"games": 20, "seed": 0, "opening_plies": 2, "greedy": True, "search": 0}
     assert plain["pairs"][0]["score"]["value"] == report.row("best", "random").score.value
     text = " ".join(shown(report).split())
     assert "connect_four: likeliest action, no search, 20 games a cell" in text
