@@ -98,8 +98,9 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
             yield from found
             made = [] if found else made
     if made:
-        yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
-        for setting in (acting.PLACE, acting.FROZEN_PLACE):
+        found = _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
+        yield from found
+        for setting in () if found else (acting.PLACE, acting.FROZEN_PLACE):
             yield from _tried(setting, functools.partial(_try_acting, config, spec, made[0], setting))
     yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     if made:
