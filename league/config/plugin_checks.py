@@ -67,13 +67,15 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
     Raises:
       ConfigError: with every problem at once.
     """
+    plain = sum(group.count for group in config.league.players if not has_own(group))
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    problems += _row_source_problems(config, spec, folder, players=plain)
     for index, group in enumerate(config.league.players):
         if has_own(group):
-            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            own = settings_of(config, group.player_id(0)).in_place_of(config)
+            found = [*_network_problems(own, spec), *_row_source_problems(own, spec, folder, players=group.count)]
             problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_generator_problems(config)]
-    problems += _row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -250,21 +252,21 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     return state
 
 
-def _row_source_problems(config: RunConfig, spec: EnvSpec, *, folder: Path | None) -> Iterator[str]:
+def _row_source_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, *, players: int) -> Iterator[str]:
     """Conflicts of a replay with the algorithm, the game and the machine, one sentence each.
 
     Args:
-      folder: of a run that is to begin; None for one that has its files.
+      folder: of a run that is to begin; None for one that has its files. players: that have these settings.
     """
     if kind_of(config.learner.row_source) != "replay":
         return
     try:
-        yield from _replay_problems(config, spec, folder)
+        yield from _replay_problems(config, spec, folder, players)
     except ValueError:
         return  # a part of the configuration cannot be made, which is said elsewhere
 
 
-def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None) -> Iterator[str]:
+def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, players: int) -> Iterator[str]:
     learner = config.learner
     options: ReplayConfig = make_options(ReplayConfig, given_options(learner.row_source), place="learner.row_source")
     if needs_fresh(learner):
@@ -288,7 +290,6 @@ def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None) -> I
     row_bytes = RowLayout(
         UnrollSpec.of(spec, network, unroll_length=learner.unroll_length, recorded=recorded)
     ).row_bytes
-    players = sum(group.count for group in config.league.players)
     needed = options.capacity * row_bytes * players
     rows = f"{options.capacity:,} rows of {row_bytes:,} bytes for {counted(players, 'player')} are {size_text(needed)}"
     if options.storage == "memory":
