@@ -20,16 +20,14 @@ from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES, ReplayConfig
-from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.trial import try_network, try_objective, try_row_source
+from league.agents.learner.trial import try_evolving, try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.unroll.unroll import UnrollSpec
-from league.agents.weights import FlatParameters
 from league.config.player_settings import has_own, settings_of
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
@@ -119,8 +117,7 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
     if config.learner.evolves:
-        values = FlatParameters(network).values.numpy()
-        make_evolving(values, config.learner, seed=config.seed).close()
+        try_evolving(network, config.learner)
         return
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 MARK = "LEAGUE_TEST_MARK"
+DEADLINE_S = 180.0
+"""For five players on a busy machine."""
 
 
 @pytest.fixture
@@ -63,6 +65,7 @@ def kill_and_wait(run: Path, kind: str, process: subprocess.Popen[str]) -> None:
             or (workers(run).get(kind, before) != before and state_of(run).totals.env_steps > steps + 1_000)
         ),
         f"another {kind}",
+        deadline_s=DEADLINE_S,
     )
     assert process.poll() is None, process.communicate()
 
@@ -78,16 +81,18 @@ def wait_until_all_learn(run: Path, process: subprocess.Popen[str]) -> None:
     wait_until(
         lambda: process.poll() is not None or all(trained(run)[name] > before[name] for name in before),
         "updates of all",
+        deadline_s=DEADLINE_S,
     )
     assert process.poll() is None, process.communicate()
 
 
+@pytest.mark.timeout(600)
 def test_a_run_on_ray_survives_its_hosts_and_its_daemon_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     plain = small(next(path for path in CONFIGS if path.stem == "mixed_learners"))
     plain["runtime"] = {"kind": "ray", "object_store_mb": 80, "checkpoint_updates": 5}
     config, run = write_config(tmp_path, plain), tmp_path / "run"
     first = spawn("train", config, "--run-dir", run, "--for", "300s")
-    wait_for_play(first, run)
+    wait_for_play(first, run, deadline_s=DEADLINE_S)
     kill_and_wait(run, "actor_host", first)
     kill_and_wait(run, "learner_host", first)
     first.kill()
@@ -98,7 +103,7 @@ def test_a_run_on_ray_survives_its_hosts_and_its_daemon_and_leaves_nothing(tmp_p
     assert league("status", run, "--json").json["phase"] == "killed"
 
     second = spawn("resume", run, "--for", "300s")
-    wait_for_play(second, run)
+    wait_for_play(second, run, deadline_s=DEADLINE_S)
     wait_until_all_learn(run, second)
     second.send_signal(signal.SIGINT)
     out, err = second.communicate(timeout=60)
