@@ -9,7 +9,7 @@ import time
 import numpy as np
 import torch
 
-from league.agents.learner.algorithms.objective import make_objective
+from league.agents.learner.algorithms.objective import learns_from, make_objective
 from league.agents.learner.config import PRECISIONS, LearnerConfig
 from league.agents.learner.data.batch import batch_from
 from league.agents.learner.evolution.evolution_updater import make_evolving
@@ -124,7 +124,6 @@ def build_updater(
         raise ValueError("; ".join(problems))
     network = plan.build()
     layout = layout_of(network)
-    unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length)
     here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
     if config.evolves:
@@ -133,6 +132,8 @@ def build_updater(
         alone = local_updater(network, config, here)
         _load_teacher(alone, teacher)
         return alone, layout
+    learnt = learns_from(config)
+    unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length, recorded=learnt)
     there = here
     problems = mode_problems(config, size=layout.size, device=device_of_workers(config, stage_device))
     if problems:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from league.agents.learner.pipeline_config import PipelineConfig
-from league.envs.component_choice import Component, kind_of
+from league.envs.component_choice import Component, given_options, kind_of
 from league.envs.text.number_text import number_text
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
@@ -66,7 +66,7 @@ class LearnerConfig:
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
       algorithm: "vtrace", "ppo", "appo", "dqn", "ddpg", "td3", "search_targets" or "module:attribute" of an objective;
         "es" or "cmaes", which learn from what episodes of perturbed weights earn; or a mapping of its name as `kind`
-        and its options, see `algorithms.config`.
+        and its options, see `algorithms.config`. With the option `evolves: true` one's own is such an updater.
       optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
         options, see `step.optimizer_config`.
       row_source: "fifo", which hands out each row once, or "module:attribute" of your own, or a mapping of its name as
@@ -138,8 +138,9 @@ class LearnerConfig:
 
     @property
     def evolves(self) -> bool:
-        """True for evolution strategies, which learn from `Episodes`, without gradients."""
-        return kind_of(self.algorithm, DEFAULT_ALGORITHM) in EVOLUTION
+        """True for updaters without gradients, which learn from `Episodes`; one's own has the option `evolves`."""
+        kind = kind_of(self.algorithm, DEFAULT_ALGORITHM)
+        return kind in EVOLUTION or (":" in kind and given_options(self.algorithm).get("evolves") is True)
 
     @property
     def pieces(self) -> int:

@@ -6,18 +6,22 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from league.agents.learner.algorithms.objective import LossWeights, learns_from
 from league.agents.learner.build import candidate_dtypes, default_device, local_updater
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import SourcePlace, make_row_source
+from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import Placement
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.network import Network
+from league.agents.unroll.episodes import Episodes
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
+from league.agents.weights import FlatParameters, Weights, layout_of
 from league.envs.plugins import first_line
 from league.envs.protocol import EnvSpec
 
@@ -82,6 +86,31 @@ def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> Non
             raise ValueError("the gradient of a random batch is not finite")
 
     _in_every_type(learn, config)
+
+
+def try_evolving(network: Network, config: LearnerConfig) -> None:
+    """Two episodes in, weights and a restart state out, and in again.
+
+    Raises:
+      ValueError: the weights are not as many as the network's, or not finite.
+    """
+    vector, layout = FlatParameters(network).values.numpy(), layout_of(network)
+    updater = make_evolving(vector, config, seed=SEED)
+    try:
+        episodes = Episodes(
+            perturbations=np.array([1, -1], np.int32),
+            returns=np.array([0.5, -0.5], np.float32),
+            decisions=np.array([STEPS, STEPS], np.int32),
+            versions=np.zeros(2, np.int32),
+        )
+        updater.update([episodes], UpdateInputs(1e-3, LossWeights(0.1, 1.0), 0, 1))
+        weights = updater.weights()
+        if weights.shape != vector.shape or not np.isfinite(weights).all():
+            raise ValueError(f"its weights are {list(weights.shape)} and not {list(vector.shape)} finite numbers")
+        updater.published(Weights(weights, layout, 1))
+        updater.load(updater.save())
+    finally:
+        updater.close()
 
 
 def try_row_source(spec: EnvSpec, config: LearnerConfig) -> None:

@@ -183,6 +183,7 @@ def tournament(
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
+    search: SearchOption = 0,
     sprt: Sprt = None,
     record: Annotated[bool, typer.Option("--record", help="Keep every game as a replay, and as PGN.")] = False,
     as_json: Json = False,
@@ -214,6 +215,7 @@ def tournament(
         anchor_elo=rating,
         record=record,
         sprt=test,
+        search=search,
     )
     where = where_of(jobs, ray, allow_tokenless=allow_tokenless)
     done = _shown_live(out, config if names else None, where, trust=trust)

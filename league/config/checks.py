@@ -66,16 +66,7 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 
 def joint_problems(config: RunConfig) -> Iterator[str]:
     """Problems between sections."""
-    for problem in config.learner.problems_with(config.network.value_output):
-        yield f"learner.{problem}"
-    learner = config.learner
-    for problem in replica_problems(
-        learner.pipeline.update_mode,
-        replicas=learner.pipeline.replicas,
-        value_normalisation=learner.value_normalisation,
-    ):
-        yield f"learner.{problem}"
-    yield from (f"learner.{problem}" for problem in free_problems(learner))
+    yield from learner_conflicts(config.learner, config.network)
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)
         yield (
@@ -117,6 +108,16 @@ def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
             )
 
 
+def learner_conflicts(learner: LearnerConfig, network: NetworkConfig) -> Iterator[str]:
+    """Problems between settings of one learner, and of it with its network."""
+    found = learner.problems_with(network.value_output)
+    if not learner.evolves:  # which has no replicas
+        mode, replicas = learner.pipeline.update_mode, learner.pipeline.replicas
+        found += replica_problems(mode, replicas=replicas, value_normalisation=learner.value_normalisation)
+        found += free_problems(learner)
+    yield from (f"learner.{problem}" for problem in found)
+
+
 def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
     """Settings of a learner for whose updates no actor host can wait."""
     source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
@@ -124,6 +125,12 @@ def wait_problems(actors: ActorConfig, learner: LearnerConfig) -> Iterator[str]:
         yield (
             f"row_source: rows of {source} belong to no one update that actors.wait_for_update could wait for; use "
             f"{DEFAULT_ROW_SOURCE}, or wait_for_update: false"
+        )
+    if actors.wait_for_update and learner.pipeline.is_free:
+        mode, replicas = kind_of(learner.pipeline.update_mode), learner.pipeline.replicas
+        yield (
+            f"pipeline.update_mode: {replicas} replicas under {mode} run on clocks of their own, and "
+            "actors.wait_for_update waits for the end of an update; use all_reduce, or wait_for_update: false"
         )
 
 

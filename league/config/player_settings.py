@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
 from league.config.actor_config import ActorConfig
-from league.config.checks import acting_conflicts, search_problems, section_problems, wait_problems
+from league.config.checks import acting_conflicts, learner_conflicts, search_problems, section_problems, wait_problems
 from league.config.learner_options import CHOICES, with_options
 from league.config.problems import known_paths, validate
 from league.config.run_config import RunConfig, plain_of
@@ -88,6 +88,7 @@ def has_own(group: PlayerConfig) -> bool:
 def player_problems(config: RunConfig) -> Iterator[str]:
     """Problems of the own settings of each group, one sentence each that starts with the full key."""
     of_run = {problem for section in SECTIONS for problem in section_problems(section, getattr(config, section))}
+    of_run |= {*learner_conflicts(config.learner, config.network)}
     for index, group in enumerate(config.league.players):
         if not has_own(group):
             continue
@@ -144,8 +145,7 @@ def _made(config: RunConfig, group: PlayerConfig) -> tuple[PlayerSections | None
 def _problems_of(config: RunConfig, group: PlayerConfig, made: PlayerSections) -> Iterator[str]:
     for section in SECTIONS:
         yield from section_problems(section, getattr(made, section))
-    for problem in made.learner.problems_with(made.network.value_output):
-        yield f"learner.{problem}"
+    yield from learner_conflicts(made.learner, made.network)
     yield from acting_conflicts(made.actors, made.learner)
     yield from search_problems(made.actors, made.network, config.env)
     for problem in wait_problems(config.actors, made.learner):

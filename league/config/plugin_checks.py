@@ -20,16 +20,14 @@ from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES, ReplayConfig
-from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode
 from league.agents.learner.step.optimizers import try_optimizer
-from league.agents.learner.trial import try_network, try_objective, try_row_source
+from league.agents.learner.trial import try_evolving, try_network, try_objective, try_row_source
 from league.agents.nets.network import Network, build_network
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.unroll.unroll import UnrollSpec
-from league.agents.weights import FlatParameters
 from league.config.player_settings import has_own, settings_of
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
@@ -67,13 +65,15 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
     Raises:
       ConfigError: with every problem at once.
     """
+    plain = sum(group.count for group in config.league.players if not has_own(group))
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    problems += _row_source_problems(config, spec, folder, players=plain)
     for index, group in enumerate(config.league.players):
         if has_own(group):
-            found = _network_problems(settings_of(config, group.player_id(0)).in_place_of(config), spec)
+            own = settings_of(config, group.player_id(0)).in_place_of(config)
+            found = [*_network_problems(own, spec), *_row_source_problems(own, spec, folder, players=group.count)]
             problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
     problems += [*_generator_problems(config)]
-    problems += _row_source_problems(config, spec, folder=folder)
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
@@ -117,8 +117,7 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
 
 def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
     if config.learner.evolves:
-        values = FlatParameters(network).values.numpy()
-        make_evolving(values, config.learner, seed=config.seed).close()
+        try_evolving(network, config.learner)
         return
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:
@@ -250,21 +249,21 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     return state
 
 
-def _row_source_problems(config: RunConfig, spec: EnvSpec, *, folder: Path | None) -> Iterator[str]:
+def _row_source_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, *, players: int) -> Iterator[str]:
     """Conflicts of a replay with the algorithm, the game and the machine, one sentence each.
 
     Args:
-      folder: of a run that is to begin; None for one that has its files.
+      folder: of a run that is to begin; None for one that has its files. players: that have these settings.
     """
     if kind_of(config.learner.row_source) != "replay":
         return
     try:
-        yield from _replay_problems(config, spec, folder)
+        yield from _replay_problems(config, spec, folder, players)
     except ValueError:
         return  # a part of the configuration cannot be made, which is said elsewhere
 
 
-def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None) -> Iterator[str]:
+def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, players: int) -> Iterator[str]:
     learner = config.learner
     options: ReplayConfig = make_options(ReplayConfig, given_options(learner.row_source), place="learner.row_source")
     if needs_fresh(learner):
@@ -288,7 +287,6 @@ def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None) -> I
     row_bytes = RowLayout(
         UnrollSpec.of(spec, network, unroll_length=learner.unroll_length, recorded=recorded)
     ).row_bytes
-    players = sum(group.count for group in config.league.players)
     needed = options.capacity * row_bytes * players
     rows = f"{options.capacity:,} rows of {row_bytes:,} bytes for {counted(players, 'player')} are {size_text(needed)}"
     if options.storage == "memory":

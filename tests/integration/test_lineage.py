@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +19,8 @@ from tests.league.tiny_runs import go_on, state_of
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "lineage").glob("*.yaml"))
 STEPS = 400
+MORE_STEPS = {"mixed_learners": 1_500}
+"""Env steps until every player has learnt, where there are many."""
 SMALL: dict[str, dict[str, object]] = {
     "network": {"hidden": [16]},
     "learner": {"batch_rows": 8, "unroll_length": 4, "precision": "float32"},
@@ -32,17 +35,30 @@ FEW_EPISODES: dict[str, dict[str, int]] = {"es": {"evaluations": 8}, "cmaes": {"
 """Options of algorithms that take a step only after so many episodes."""
 
 
+def shrink(sections: dict[str, Any]) -> None:
+    """Less to compute and to wait for, in the sections of a run or in those of a player's own."""
+    for section in ("network", "learner"):
+        own = sections.get(section, {})
+        own |= {key: value for key, value in SMALL[section].items() if key in own}
+    learner, actors = sections.get("learner", {}), sections.get("actors", {})
+    if isinstance(learner.get("algorithm"), dict):
+        learner["algorithm"].update(FEW_EPISODES.get(learner["algorithm"]["kind"], {}))
+    if "row_source" in learner:
+        learner["row_source"]["min_rows"] = 8
+    for acting in (actors.get("acting"), actors.get("acting_frozen")):
+        if isinstance(acting, dict) and acting["kind"] == "search":
+            acting["simulations"] = 6
+
+
 def small(path: Path) -> dict[str, object]:
     """The configuration of a file with a tiny network, tiny batches and nothing judged at the end."""
     plain = yaml.safe_load(path.read_text())
     for section, values in SMALL.items():
         plain[section] = {**plain.get(section, {}), **values}
-    algorithm = plain["learner"].get("algorithm")
-    if isinstance(algorithm, dict):
-        algorithm.update(FEW_EPISODES.get(algorithm["kind"], {}))
-    for acting in (plain["actors"].get("acting"), plain["actors"].get("acting_frozen")):
-        if isinstance(acting, dict) and acting["kind"] == "search":
-            acting["simulations"] = 6
+    if path.stem in MORE_STEPS:
+        plain["env"]["kwargs"] = {"opening_plies": 20}  # so that games, and rounds of them, end soon
+    for sections in (plain, *plain["league"].get("players", [])):
+        shrink(sections)
     pipeline = PipelineConfig(**plain["learner"].get("pipeline", {}))
     if pipeline.is_free:  # processes take seconds to start, and are tested by themselves
         plain["learner"]["pipeline"]["update_mode"]["workers"] = "threads"
@@ -58,13 +74,15 @@ def trained_steps(state: LeagueState) -> int:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path) -> None:
     load_config(path)
-    source, run = tmp_path / "config.yaml", tmp_path / "run"
+    source, run, steps = tmp_path / "config.yaml", tmp_path / "run", MORE_STEPS.get(path.stem, STEPS)
     source.write_text(yaml.safe_dump(small(path)))
-    launch.start(load_config(source), {}, source=source, run_dir=run, limits=Limits(env_steps=STEPS))
+    launch.start(load_config(source), {}, source=source, run_dir=run, limits=Limits(env_steps=steps))
     first = state_of(run)
-    assert first.totals.env_steps >= STEPS and trained_steps(first) > 0
-    more = 2 * first.totals.env_steps
-    go_on(run, env_steps=more)
+    assert first.totals.env_steps >= steps and trained_steps(first) > 0
+    go_on(run, env_steps=first.totals.env_steps)
     last = state_of(run)
-    assert last.totals.env_steps >= more and trained_steps(last) > trained_steps(first)
+    assert last.totals.env_steps >= 2 * first.totals.env_steps and trained_steps(last) > trained_steps(first)
+    if path.stem in MORE_STEPS:
+        for name, player in last.players.items():
+            assert player.trained_steps > first.players[name].trained_steps > 0, name
     assert verify_run(run).problems == ()

@@ -71,7 +71,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = 
         time.sleep(0.02)
 
 
-def wait_for_play(process: subprocess.Popen[str], run: Path) -> None:
+def wait_for_play(process: subprocess.Popen[str], run: Path, *, deadline_s: float = DEADLINE_S) -> None:
     """Wait until the daemon of that process is past its first games; fail with what it said where it ends before."""
 
     def is_playing() -> bool:
@@ -80,5 +80,5 @@ def wait_for_play(process: subprocess.Popen[str], run: Path) -> None:
         status = json.loads((run / "status.json").read_text())
         return status["daemon"]["pid"] == process.pid and status["phase"] == "running" and status["games"] > 0
 
-    wait_until(is_playing, "play")
+    wait_until(is_playing, "play", deadline_s=deadline_s)
     assert process.poll() is None, process.communicate()

@@ -43,12 +43,16 @@ def evolution_problems(
 
 def _learner_problems(learner: LearnerConfig, kind: str) -> Iterator[str]:
     why, pipeline = f"{kind} computes no gradients", learner.pipeline
-    for name, parts in (("stages", pipeline.stages), ("replicas", pipeline.replicas), ("threads", pipeline.threads)):
-        if parts > 1:
-            yield f"pipeline.{name}: {why}, so that {parts} {name} have nothing to share; use {name}: 1"
     mode = kind_of(pipeline.update_mode, DEFAULT_UPDATE_MODE)
+    parts = {"stages": pipeline.stages, "replicas": pipeline.replicas, "threads": pipeline.threads}
     if mode != DEFAULT_UPDATE_MODE:
-        yield f"pipeline.update_mode: {why} on which replicas would agree by {mode}; leave it out"
+        yield (
+            f"pipeline.update_mode: {why} on which replicas: {parts.pop('replicas')} would agree by {mode}; leave out "
+            "update_mode and replicas"
+        )
+    for name, number in parts.items():
+        if number > 1:
+            yield f"pipeline.{name}: {why}, so that {number} {name} have nothing to share; use {name}: 1"
     source = kind_of(learner.row_source, DEFAULT_ROW_SOURCE)
     if source != DEFAULT_ROW_SOURCE:
         yield f"row_source: {kind} learns from each episode once, and {source} gives rows out again; use fifo"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
-from league.envs.component_choice import kind_of
+from league.envs.component_choice import given_options, kind_of
 
 MAX_SHARDS = 64
 """Most parts of a parameter server on one machine, each a process."""
@@ -99,4 +100,10 @@ def free_problems(config: LearnerConfig) -> Iterator[str]:
         yield (
             "value_normalisation: popart changes the network beside the optimizer, and replicas on clocks of their own "
             "would each do so from other moments; use none"
+        )
+    alpha = given_options(config.row_source).get("alpha", ReplayConfig.alpha)
+    if kind_of(config.row_source) == "replay" and isinstance(alpha, float | int) and alpha > 0:
+        yield (
+            f"row_source.alpha: {alpha} samples rows by their errors, which replicas on clocks of their own do not "
+            "report; use alpha: 0, or a mode in lockstep"
         )

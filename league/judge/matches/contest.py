@@ -35,6 +35,13 @@ class ContestConditions:
     search: int = 0
 
 
+def how_networks_act(conditions: ContestConditions) -> str:
+    """The action that networks take, in words."""
+    if conditions.search:
+        return f"most visited action of {conditions.search} simulations of networks"
+    return "likeliest action" if conditions.greedy else "sampled actions"
+
+
 def play_batch(
     game: Game,
     lineup: Sequence[Contender],

@@ -11,7 +11,7 @@ import numpy as np
 
 from league.json_report import JsonReport
 from league.judge.contenders.contender import Contender, Game, UnknownContender
-from league.judge.matches.contest import MAX_FAILURES, ContestConditions
+from league.judge.matches.contest import MAX_FAILURES, ContestConditions, how_networks_act
 from league.judge.matches.match_result import Interval
 from league.judge.matches.sprt import SprtConfig, SprtRow, elo_of
 from league.judge.tournaments.batches import Where
@@ -195,9 +195,7 @@ def _report(
 
 def head_to_head_lines(report: HeadToHead) -> list[str]:
     """The match for people."""
-    how = "likeliest action" if report.conditions.greedy else "sampled actions"
-    if report.conditions.search:
-        how = f"most visited action of {report.conditions.search} simulations of networks"
+    how = how_networks_act(report.conditions)
     lines = [f"{report.env_id}: {report.games:,} games, {how}, {report.mean_steps:.1f} turns a game"]
     width = max(len(row.name) for row in report.contenders)
     for row in report.contenders:

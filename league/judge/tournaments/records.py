@@ -26,7 +26,7 @@ class TournamentConfig:
       env_id, env_kwargs: the game, where it was given beside the contenders; else empty.
       format: name in `FORMATS`. rounds: of a Swiss tournament or a ladder, 0 for as many as it needs.
       games: of each pairing. batch_games: played and recorded together.
-      seed, opening_plies, greedy: as of `ContestConditions`; greedy null decides by the game.
+      seed, opening_plies, greedy, search: as of `ContestConditions`; greedy null decides by the game.
       anchor: contender whose rating is fixed, "" for the first bot or contender. anchor_elo: at this.
       record: whether every game is kept.
       sprt: test that ends each pairing of a round; None plays all of its games.
@@ -46,6 +46,7 @@ class TournamentConfig:
     anchor_elo: float = 0.0
     record: bool = False
     sprt: SprtConfig | None = None
+    search: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from league.core.state.records import is_bot
 from league.json_report import JsonReport
-from league.judge.matches.contest import MAX_FAILURES
+from league.judge.matches.contest import MAX_FAILURES, ContestConditions, how_networks_act
 from league.judge.matches.match_result import Interval
 from league.judge.matches.sprt import SprtRow
 from league.judge.tournaments.formats import ladder_order, swiss_points
@@ -147,7 +147,7 @@ def report_of(created: TournamentCreated, state: Tournament, *, teams: int) -> T
 
 def tournament_head(report: TournamentReport) -> str:
     """One line on what was played."""
-    how = "likeliest action" if report.greedy else "sampled actions"
+    how = how_networks_act(ContestConditions(greedy=report.greedy, search=report.config.search))
     fixed = f", {report.anchor} at {report.config.anchor_elo:g}" if report.anchor else ""
     return f"{report.env_id}: {report.config.format}, {counted(report.games, 'game')}, {how}{fixed}"
 

@@ -95,7 +95,7 @@ def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -
     if config.sprt is not None and teams != 2:
         raise LeagueError(f"--sprt needs a game of two teams, {game.env.id} has {teams}: leave it out.")
     format_named(config.format)(len(contenders), teams, (), config.rounds)
-    require_playable(contenders, game)
+    require_playable(contenders, game, search=config.search)
     greedy = not game.must_mix if config.greedy is None else config.greedy
     enrolled = tuple(folder.enrol(contender) for contender in contenders)
     created = TournamentCreated(config, enrolled, game.env.id, dict(game.env.kwargs), greedy)
@@ -120,7 +120,7 @@ def _play(
         while event.key.round > state.round:
             state.close_round()
         state.add(event)
-    conditions = ContestConditions(config.seed, config.opening_plies, created.greedy)
+    conditions = ContestConditions(config.seed, config.opening_plies, created.greedy, config.search)
     field = field_of(env, contenders, conditions, record=config.record)
 
     def report() -> TournamentReport:

@@ -9,10 +9,12 @@ import yaml
 
 from league.config.loading import parse_config
 from league.config.player_settings import OwnValue, has_own, own_settings, own_values, settings_of
+from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain, dump_config
 from league.core.state.league_config import LeagueConfig
 from league.core.state.state_codec import decode, encode
+from league.envs.registry import spec_of
 from league.errors import ConfigError
 from league.run.preset_remarks import player_remarks
 
@@ -106,6 +108,14 @@ def test_every_problem_is_named_at_once_under_its_full_key() -> None:
             {"network": {"value_output": "popart"}},
             "learner.value_normalisation: none does not go with network.value_output popart",
         ),
+        (
+            {"learner": {"pipeline": {"update_mode": "hogwild"}}},
+            "learner.pipeline.update_mode: hogwild is for replicas that learn beside each other, not for 1",
+        ),
+        (
+            {"learner": {"pipeline": {"update_mode": "local_sgd"}}},
+            "learner.pipeline.update_mode: local_sgd is for several replicas, but pipeline.replicas is 1",
+        ),
     ],
 )
 def test_sections_that_do_not_fit_are_one_sentence(own: dict[str, Any], problem: str) -> None:
@@ -116,6 +126,19 @@ def test_sections_that_do_not_fit_are_one_sentence(own: dict[str, Any], problem:
 def test_a_problem_of_the_run_is_not_repeated_for_its_players() -> None:
     found = problems_of({"learner": {"batch_rows": 64}}, learner={"gamma": 2.0})
     assert found == ["learner.gamma: 2.0 is not in (0, 1]"]
+    (found_once,) = problems_of({"network": {"hidden": [9]}}, learner={"pipeline": {"update_mode": "hogwild"}})
+    assert found_once.startswith("learner.pipeline.update_mode: hogwild")
+
+
+def test_a_replay_of_a_players_own_is_for_algorithms_that_learn_from_old_rows() -> None:
+    config = config_of({"learner": {"row_source": {"kind": "replay", "capacity": 64, "min_rows": 8}}})
+    with pytest.raises(ConfigError) as caught:
+        require_working_names(config, spec_of(config.env), source="test")
+    learns, small = caught.value.problems
+    assert learns.startswith("league.players.1.learner.row_source: replay samples old decisions again, and vtrace")
+    assert small.startswith(
+        "league.players.1.learner.row_source.capacity: 64 rows are less than learner.batch_rows 128"
+    )
 
 
 def test_no_weights_are_copied_between_different_networks() -> None:

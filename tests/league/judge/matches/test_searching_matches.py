@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,29 @@ def test_contenders_search_too(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", "tic_tac_toe", action=0)
     done = league("match", f"{run}:main-0-s0", "bot:random", "--games", 20, "--search", 100, "--trust")
     assert done.code == 0 and "most visited action of 100 simulations of networks" in done.out
+
+
+def test_contenders_of_a_tournament_search_also_once_it_is_continued(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", "tic_tac_toe", action=0)
+    words = ["tournament", f"{run}:main-0-s0", "bot:random", "--games", 40, "--batch-games", 20, "--jobs", 1, "--trust"]
+    plain = league(*words, "--out", tmp_path / "plain", "--json").json
+    out = tmp_path / "searched"
+    searched = league(*words, "--out", out, "--search", 100)
+    assert searched.code == 0 and "most visited action of 100 simulations of networks" in searched.out, searched.err
+    again = league("tournament", "--out", out, "--json").json
+
+    def score(report: dict[str, Any]) -> Any:
+        return next(row["score"] for row in report["standings"] if "main-0-s0" in row["name"])
+
+    assert score(again) > score(plain) + 0.15 and score(again) > 0.9
+    other = league(*words, "--out", out, "--search", 50)
+    assert other.code == 2 and "holds another tournament: search differ" in other.err
+
+
+def test_a_tournament_that_cannot_search_is_refused_before_it_begins(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", "kuhn_poker")
+    done = league("tournament", f"{run}:main-0-s0", "bot:random", "--search", 9, "--out", tmp_path / "t", "--trust")
+    assert done.code == 2 and "--search 9: search tries moves out on copies" in done.err
 
 
 @pytest.mark.parametrize(
