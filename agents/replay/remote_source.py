@@ -36,11 +36,9 @@ HASH_BYTES = 8
 """Of a chunk's checksum, at its end, that choose its host."""
 
 
-def replay(
-    spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[Any], options: ReplayConfig
-) -> RowSource[Any]:
+def replay(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[Any], options: ReplayConfig) -> RowSource[Any]:
     """The replay of `learner.row_source`: over the hosts of the place, or here; its part where it is one of several."""
-    share = options.share(place.parts)
+    share = options.share(len(place.hosts) or place.parts)
     return RemoteReplay(spec, config, place, share) if place.hosts else Replay(spec, config, place, share)
 
 

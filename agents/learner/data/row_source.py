@@ -128,7 +128,7 @@ class SourcePlace(Generic[ChunkT]):
       folder: for files of this player's rows, of this machine; None where there is none.
       generation: of the player's weights; rows of another one are those of its past self.
       hosts: that keep the rows for a learner elsewhere; empty where they are kept here.
-      parts: hosts among which the rows are spread, 1 where they are not.
+      parts: hosts among which the rows are spread, this being one of them.
     """
 
     decode: Callable[[ChunkT], AnyRows]
