@@ -77,7 +77,9 @@ def test_a_uniform_sample_has_no_weights_and_no_favourites() -> None:
     table.insert(rows_of(*range(8)), errors=np.float32([100.0, *[0.0] * 7]))
     sample = table.sample(8000)
     assert sample.weights is None
-    np.testing.assert_array_equal(np.bincount(marks_of(LAYOUT.unrolls(sample.block))), 1000)  # equal shares: one draw from each
+    np.testing.assert_array_equal(
+        np.bincount(marks_of(LAYOUT.unrolls(sample.block))), 1000
+    )  # equal shares: one draw from each
 
 
 def test_new_rows_have_the_largest_error_so_far() -> None:
