@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 2.0
 """Longest wait of one question for a batch, so that a source that was closed asks no more soon after."""
+PAUSE_S = 0.2
+"""Between two questions to a host that is lost, as long as its handle does not say so."""
 HASH_BYTES = 8
 """Of a chunk's checksum, at its end, that choose its host."""
 
@@ -179,13 +181,12 @@ class RemoteReplay:
     def _next_of(self, host: RemoteRows) -> RemoteBatch | None:
         try:
             return host.batch(timeout_s=LOOK_EVERY_S) if host.wait(LOOK_EVERY_S) else None
-        except RowsLostError:
-            return None  # another takes its place, which is waited for
         except FeederError as error:
+            is_lost = isinstance(error, RowsLostError)  # another takes its place
             with self._changed:
-                if not self._closed:
+                if not self._closed and not is_lost:
                     logger.warning("a replay host gives no rows: %s", error)
-                    self._changed.wait_for(self._is_over, timeout=LOOK_EVERY_S)
+                self._changed.wait_for(self._is_over, timeout=PAUSE_S if is_lost else LOOK_EVERY_S)
             return None
 
     def _is_over(self) -> bool:

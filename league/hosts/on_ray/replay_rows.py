@@ -96,6 +96,6 @@ class RayRows:
         try:
             return ray.get(reference, timeout=timeout_s + ANSWER_S)
         except LOST as error:
-            if isinstance(error, ray.exceptions.RayActorError):
+            if isinstance(error, ray.exceptions.ActorDiedError):
                 self.handles.lost(handle)
             raise RowsLostError(f"the replay host did not answer: {type(error).__name__}") from error
