@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace, SourceReport
+from league.agents.learner.data.remote_rows import SourceReport
+from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.first_errors import first_errors
