@@ -5,8 +5,9 @@ Shape letter: P number of parameters of the network.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,14 +154,29 @@ class FlatParameters:
             for name, old in list(module.named_parameters(recurse=False, remove_duplicate=False)):
                 setattr(module, name, fresh[id(old)])
 
+    @contextlib.contextmanager
+    def seen_as(self, values: Tensor) -> Iterator[None]:
+        """Context in which the network computes with other weights, float32 [P]; its own memory is not touched."""
+        parameters = list(self._network.parameters())
+        _set_data(parameters, values)
+        try:
+            yield
+        finally:
+            _set_data(parameters, self.values)
+
     def _point(self, parameters: list[nn.Parameter]) -> None:
         """Make the parameters, in the order of the layout, views of the flat tensors."""
-        offset = 0
-        for parameter in parameters:
-            end = offset + parameter.numel()
-            parameter.data = self.values[offset:end].view(parameter.shape)
-            parameter.grad = self.gradients[offset:end].view(parameter.shape)
-            offset = end
+        _set_data(parameters, self.values)
+        parts = torch.split(self.gradients, [parameter.numel() for parameter in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view(parameter.shape)
+
+
+def _set_data(parameters: list[nn.Parameter], values: Tensor) -> None:
+    """Make the parameters, in the order of the layout, views of `values`."""
+    parts = torch.split(values, [parameter.numel() for parameter in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.data = part.view(parameter.shape)
 
 
 def adopt(network: nn.Module, weights: Weights) -> None:

@@ -130,6 +130,7 @@ class Learner:
         self._scale = AdvantageScale()
         self._bad_in_a_row = 0
         self._restarts_in_a_row = 0
+        self._shown = LossStats(), 0.0
         self._keep_good()
 
     def update(self, unrolls: AnyRows, *, budget_fraction: float) -> UpdateReport:
@@ -274,12 +275,15 @@ class Learner:
         return self._report(result, inputs, intake, seconds=self._clock() - start)
 
     def _report(self, result: UpdateResult, inputs: UpdateInputs, intake: Intake, *, seconds: float) -> UpdateReport:
-        stats, ages = result.stats, intake.ages()
+        ages = intake.ages()
+        if result.group.batches or not self._config.pipeline.is_free:
+            self._shown = result.stats, result.gradient_norm  # else none has finished since: the last ones are shown
+        stats, norm = self._shown
         steps = max(stats.steps, 1.0)
         return UpdateReport(
             version=self.version,
             trained_steps=self.trained_steps,
-            steps=int(stats.steps) if math.isfinite(stats.steps) else 0,
+            steps=int(result.stats.steps) if math.isfinite(result.stats.steps) else 0,
             stale_steps=self._num_stale(ages),
             loss_policy=stats.policy / steps,
             loss_value=stats.value / steps,
@@ -287,7 +291,7 @@ class Learner:
             kl=stats.kl / steps,
             rho_clip_fraction=stats.rho_clipped / steps,
             effective_sample_fraction=stats.rho**2 / (steps * stats.squared_rho) if stats.squared_rho else 0.0,
-            gradient_norm=result.gradient_norm,
+            gradient_norm=norm,
             skipped=not math.isfinite(result.gradient_norm),
             lag_mean=int(np.add.reduce(ages, dtype=np.int64)) / max(ages.size, 1),
             lag_p95=quantile(ages, 0.95),

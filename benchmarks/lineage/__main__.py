@@ -20,6 +20,7 @@ PARTS: Mapping[str, str] = {
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
+    "ray_groups": "benchmarks.lineage.ray_groups:ray_groups",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
     "replay": "benchmarks.lineage.replay:report",
     "search": "benchmarks.lineage.search:search_rows",

@@ -71,6 +71,11 @@ KUHN: Mapping[str, tuple[Component, tuple[str, ...]]] = {
     "DiLoCo, H 8": (DILOCO, ()),
     "DiLoCo, H 8, a seventh of the learning rate": (DILOCO, SEVENTH),
     "gossip, ring, top 10 %": ({"kind": "gossip", "compression": TOP_10}, ()),
+    "server, waits beyond a lag of 4": (
+        {"kind": "parameter_server", "max_staleness": 4, "on_stale": "wait", "workers": "threads"},
+        (),
+    ),
+    "Hogwild": ({"kind": "hogwild", "workers": "threads"}, ()),
 }
 """Name -> the mode, and the settings that it has beside those of all."""
 KUHN_REPLICAS, KUHN_SEEDS, KUHN_STEPS = 4, (0, 1, 2), 1_200_000

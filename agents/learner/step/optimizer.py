@@ -156,6 +156,10 @@ class FlatOptimizer:
 
     @contextlib.contextmanager
     def _borrowed(self, values: Tensor) -> Iterator[None]:
+        if self._fresh_state:  # others compute with these weights and change them meanwhile
+            with self._parameters.seen_as(values):
+                yield
+            return
         kept = self.values.clone()
         self.values.copy_(values)
         try:

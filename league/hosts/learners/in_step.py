@@ -19,7 +19,7 @@ class InStep:
         self._batch_rows = batch_rows
         self._pushed = self._learnt = 0  # rows since the start
         self._senders: set[str] = set()
-        self._waiting: set[str] = set()
+        self._waiting: dict[str, int] = {}  # sender -> rows since the start, up to the end of its chunk
         self._closed = False
 
     def wait(self, num_rows: int, *, sender: str, until: float) -> None:
@@ -34,12 +34,12 @@ class InStep:
             self._pushed += num_rows
             end = self._pushed
             self._senders.add(sender)
-            self._waiting.add(sender)
+            self._waiting[sender] = end
             self._changed.notify_all()
             if not self._changed.wait_for(lambda: self._is_over(end), timeout=until - time.monotonic()):
                 self._senders.clear()
                 self._learnt = self._pushed
-            self._waiting.discard(sender)
+            self._waiting.pop(sender, None)
 
     def learnt(self) -> None:
         """An update was made, and its weights are published."""
@@ -60,5 +60,6 @@ class InStep:
             self._changed.notify_all()
 
     def _is_over(self, end: int) -> bool:
-        nobody_plays = self._senders <= self._waiting
+        # One whose chunk was learnt from plays on, also where its thread has not woken yet.
+        nobody_plays = all(self._waiting.get(sender, 0) > self._learnt for sender in self._senders)
         return self._closed or self._learnt >= end or (nobody_plays and self._pushed - self._learnt < self._batch_rows)

@@ -346,18 +346,19 @@ def command(made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
-def is_told(code: int, said: str, words: str) -> None:
+def assert_told(code: int, said: str, words: str) -> None:
     assert code == 2, said
     assert words in said, said
     assert said.startswith("league: ") and "Traceback" not in said
-    assert len(said.strip().splitlines()) <= 3 and len(said) < 900, said
+    lines = [line for line in said.strip().splitlines() if not line.endswith(" ...")]  # stages of a slow machine
+    assert len(lines) <= 3 and sum(map(len, lines)) < 900, said
 
 
 @pytest.mark.parametrize(("setting", "words"), SETTINGS, ids=[setting for setting, _ in SETTINGS])
 def test_a_bad_setting_is_reported_before_there_is_a_run(setting: str, words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
     setting = f"env.id={made}/plug.py:make" if setting == "env.id=" else setting
     code, said = command("train", str(made / "good.yaml"), "-s", setting.replace("{", "{{").replace("}", "}}"))
-    is_told(code, said, words)
+    assert_told(code, said, words)
     assert not (made / "runs").exists()
 
 
@@ -365,7 +366,7 @@ def test_a_bad_setting_is_reported_before_there_is_a_run(setting: str, words: st
 def test_a_bad_argument_is_reported(arguments: list[str], words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
     before = sorted(path.name for path in made.iterdir())
     code, said = command(*arguments)
-    is_told(code, said, words)
+    assert_told(code, said, words)
     assert [name for name in sorted(path.name for path in made.iterdir()) if name != "__pycache__"] == [
         name for name in before if name != "__pycache__"
     ]
@@ -386,4 +387,4 @@ def test_parts_of_a_replay_that_hold_no_batch_are_reported(made: Path, command) 
 def test_a_bad_name_is_reported_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
     settings = ("-s", "learner.precision=auto", "-s", "network.encoder=mlpp")
     code, said = command("train", str(made / "good.yaml"), *settings)
-    is_told(code, said, "unknown encoder 'mlpp' (did you mean 'mlp'?)")
+    assert_told(code, said, "unknown encoder 'mlpp' (did you mean 'mlp'?)")

@@ -104,7 +104,9 @@ def test_the_asynchronous_host_learns_beside_pushes_and_gives_errors_back(tmp_pa
     def errors_are_back() -> bool:
         """Of every row that was sampled; those of the update that is being done come a little later."""
         learnt = table._memory.sampled[: table.size] > 0
-        return bool(learnt.any() and np.allclose(table._memory.errors[: table.size][learnt], rewards[learnt], rtol=1e-5))
+        return bool(
+            learnt.any() and np.allclose(table._memory.errors[: table.size][learnt], rewards[learnt], rtol=1e-5)
+        )
 
     wait_until(errors_are_back, "the errors of the rows that were learnt from")
     host.close()

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from league.agents.learner.algorithms.loss_stats import COLUMNS
+from league.agents.learner.config import LearnerConfig
 from league.agents.learner.replicas.free_replicas import FreeReplicas, GroupMemory
 from league.agents.learner.replicas.hogwild import Hogwild
+from league.agents.learner.step.optimizer import FlatOptimizer
 
 EXAMPLES, FEATURES, ACTIVE, EPOCHS, THREADS = 3000, 400, 6, 4, 4
 SUMS = torch.tensor([float(name == "steps") for name in COLUMNS], dtype=torch.float64)
@@ -74,3 +76,19 @@ def test_threads_without_a_lock_reach_the_loss_of_one(tmp_path) -> None:
     alone, together = loss(train(tmp_path / "one", 1)), loss(train(tmp_path / "four", THREADS))
     assert alone < 0.7 * loss(np.zeros(FEATURES))
     assert abs(together - alone) < 0.02 * alone
+
+
+def test_a_pass_with_a_target_network_leaves_the_weights_of_all_as_they_are(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    network = torch.nn.Linear(3, 2)
+    memory = GroupMemory(tmp_path, 8, 2, 1.0)
+    mode = Hogwild(FreeReplicas(memory, member=0))
+    assert mode.shared_values is not None
+    shared = torch.from_numpy(mode.shared_values.values)
+    optimizer = FlatOptimizer(network, LearnerConfig(), keep_target=True, values=shared)
+    optimizer.share_state(lambda name, entry: entry.clone())
+    shared[:] = torch.arange(8.0)
+    with optimizer.target_weights():
+        assert network.weight.abs().sum() == 0.0, "the target is of the start"
+        assert shared.tolist() == list(range(8))
+        shared[0] = 9.0  # another replica steps meanwhile
+    assert network.weight[0, 0] == 9.0

@@ -182,6 +182,23 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_counted() -> None:
             assert np.isfinite(group.weights()).all() and math.isfinite(result.gradient_norm)
 
 
+def test_a_report_between_two_batches_shows_the_losses_of_the_last() -> None:
+    with group_of(HOGWILD) as group:
+        learner = Learner(group, layout_of(NETWORK), config_of(HOGWILD))
+        learner.update(batch(0), budget_fraction=0.0)
+        finish(group)
+        reports = [
+            learner.update(batch(seed), budget_fraction=0.0) for seed in (1, 2)
+        ]  # two are idle: none is waited for
+        while reports[-1].group.batches:
+            finish(group)
+            reports += [learner.update(batch(seed), budget_fraction=0.0) for seed in (1, 2)]
+        assert reports[-1].steps == 0
+        assert (reports[-1].gradient_norm, reports[-1].entropy) == (reports[-2].gradient_norm, reports[-2].entropy)
+        assert reports[-1].gradient_norm > 0.0 < reports[-1].entropy
+        finish(group)
+
+
 @pytest.mark.parametrize("mode", [SERVER, HOGWILD, GOSSIP])
 def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_path) -> None:
     """The computation is a sleep, so that four replicas have their speeds on one core.
