@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace, SourceReport
+from league.agents.learner.data.remote_rows import SourceReport
+from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.first_errors import first_errors
@@ -52,8 +53,7 @@ class Replay(Generic[ChunkT]):
         self._initial = options.initial
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows if self._alone else config.batch_rows // config.microbatches
-        layout = RowLayout(spec)
-        self._example = layout.example
+        layout = self._layout = RowLayout(spec)
         window = 0.0 if self._alone else options.window * config.batch_rows
         limiter = RateLimiter(options.samples_per_insert, options.min_rows, window)
         self._memory = _memory(layout, place, options)
@@ -111,6 +111,13 @@ class Replay(Generic[ChunkT]):
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
         """As in the protocol."""
+        sample = self._sample = self.sample(timeout_s=timeout_s)
+        blocks = blocks_of(self._layout, sample.block, sample.weights, rows=self._block_rows)
+        yield RowBlocks(blocks, fresh_steps=sample.fresh_steps)
+        self._sample = None
+
+    def sample(self, *, timeout_s: float) -> Sample:
+        """The rows of the next batch. Raises FeederTimeoutError, FeederClosedError."""
         with self._changed:
             start = time.perf_counter()
             self._changed.wait_for(lambda: self._closed or self._can_sample(), timeout=timeout_s)
@@ -118,17 +125,19 @@ class Replay(Generic[ChunkT]):
             self._raise_if_closed()
             if not self._can_sample():
                 raise FeederTimeoutError(self._too_few(timeout_s))
-            sample = self.table.sample(self._batch_rows)
             self._changed.notify_all()
-        self._sample = sample
-        yield RowBlocks(self._blocks(sample), fresh_steps=sample.fresh_steps)
-        self._sample = None
+            return self.table.sample(self._batch_rows)
 
     def learnt(self, row_errors: NDArray[np.float32] | None) -> None:
         """As in the protocol."""
         if row_errors is not None and self._sample is not None:
-            with self._changed:
-                self.table.update(self._sample, row_errors)
+            self.update(self._sample, row_errors)
+
+    def update(self, sample: Sample, row_errors: NDArray[np.float32]) -> None:
+        """Give rows of a sample the priority of their errors; after the end nothing is done."""
+        with self._changed:
+            if not self._closed:
+                self.table.update(sample, row_errors)
 
     def report(self) -> SourceReport:
         """As in the protocol."""
@@ -153,7 +162,7 @@ class Replay(Generic[ChunkT]):
             unrolls = on_host(rows)
             if unrolls.num_rows != num_rows:
                 raise ValueError(f"a chunk of {unrolls.num_rows} rows was announced as {num_rows}")
-            require_rows(unrolls, self._example, self._spec.game)
+            require_rows(unrolls, self._layout.example, self._spec.game)
         except ValueError as error:
             with self._changed:
                 self._count(refused=1, reason=str(error))
@@ -162,11 +171,6 @@ class Replay(Generic[ChunkT]):
 
     def _first_errors(self, unrolls: Unrolls) -> NDArray[np.float32] | None:
         return first_errors(unrolls, gamma=self._gamma) if self._initial == "actor" else None
-
-    def _blocks(self, sample: Sample) -> Iterator[Unrolls]:
-        rows = replace(sample.unrolls, weights=sample.weights)
-        for start in range(0, self._batch_rows, self._block_rows):
-            yield rows.rows(start, start + self._block_rows)
 
     def _has_room(self, rows: int) -> bool:
         return self._alone or self.table.limiter.can_insert(rows, size=self.table.size)
@@ -194,6 +198,15 @@ class Replay(Generic[ChunkT]):
     def _raise_if_closed(self) -> None:
         if self._closed:
             raise FeederClosedError("the replay is closed")
+
+
+def blocks_of(
+    layout: RowLayout, block: NDArray[np.uint8], weights: NDArray[np.float32] | None, *, rows: int
+) -> Iterator[Unrolls]:
+    """Views of the rows of a batch, so many at a time. weights: float32 [B], of importance."""
+    unrolls = replace(layout.unrolls(block), weights=weights)
+    for start in range(0, unrolls.num_rows, rows):
+        yield unrolls.rows(start, start + rows)
 
 
 def on_host(rows: AnyUnrolls) -> Unrolls:

@@ -1,6 +1,6 @@
 """A table of rows that are sampled in proportion to their priorities, and replaced once it is full.
 
-Knows no threads. Shape letters: C capacity, B rows of a batch, R rows of a chunk.
+Knows no threads. Shape letters: C capacity, B rows of a batch, R rows of a chunk, W bytes of a row.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Sample:
     """Sampled rows.
 
     Fields:
-      unrolls: B rows, a copy. slots, serials: [B], of the rows.
+      block: uint8 [B, W], a copy of whole rows, see `RowLayout`. slots, serials: [B], of the rows.
       weights: float32 [B], importance weights, the largest 1; None for a uniform sample.
       fresh_steps: valid decisions of the rows that were never sampled before, each row counted once.
     """
 
-    unrolls: Unrolls
+    block: NDArray[np.uint8]
     slots: NDArray[np.int64]
     serials: NDArray[np.uint64]
     weights: NDArray[np.float32] | None
@@ -106,7 +106,7 @@ class ReplayTable:
         """
         points = (np.arange(rows) + self._rng.random(rows)) / rows
         slots = self._tree.draw(points)
-        unrolls = self._layout.unrolls(self._memory.rows.take(slots, axis=0))
+        block = self._memory.rows.take(slots, axis=0)
         fresh_slots, first = np.unique(slots, return_index=True)
         first = first[self._memory.sampled[fresh_slots] == 0]
         times = self._memory.sampled[slots]
@@ -114,11 +114,11 @@ class ReplayTable:
         self.limiter.samples += rows
         self._memory.head[SAMPLES] = self.limiter.samples
         return Sample(
-            unrolls=unrolls,
+            block=block,
             slots=slots,
             serials=self._serials[slots],
             weights=self._weights(slots),
-            fresh_steps=int(np.count_nonzero(unrolls.valid[first])),
+            fresh_steps=int(np.count_nonzero(self._layout.unrolls(block).valid[first])),
         )
 
     def update(self, sample: Sample, errors: NDArray[np.float32]) -> None:

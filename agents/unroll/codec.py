@@ -121,6 +121,12 @@ class OpenChunk:
             offset += stored.stored_bytes
         return _made(kind, arrays)
 
+    @property
+    def whole(self) -> bytes:
+        """The bytes that were opened."""
+        assert isinstance(self.body.obj, bytes), "as `Lz4Codec.open` took them"
+        return self.body.obj
+
     def unrolls(self) -> Unrolls:
         """As `rows_of`, of unrolls."""
         return self.rows_of(Unrolls)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.lineage.replay_on_ray import PLAYER, RUN, source_on_ray
 from benchmarks.report import Report
 from league.agents.learner.algorithms.objective import Loss
 from league.agents.learner.algorithms.vtrace import VTraceObjective
@@ -37,9 +38,11 @@ from league.envs.registry import spec_of
 SLOTS, BATCH, STEPS = 1 << 20, 512, 16
 FILE_ROWS = 1 << 17
 CHUNK_ROWS = 128
+DEADLINE_S = 60.0
 ROUNDS = 7
 """Of each figure, whose median is taken: others use the machine too."""
-GAME = spec_of(EnvConfig("connect_four"))
+ENV = EnvConfig("connect_four")
+GAME = spec_of(ENV)
 SPEC = UnrollSpec(GAME, STEPS)
 APEX_IN, APEX_BATCHES, APEX_ACTORS = 12_500.0, 19.0, 360
 """Transitions and batches of 512 a second, and actors, of Horgan et al. 2018, Ape-X, section 4.1."""
@@ -110,46 +113,50 @@ def _file(made: Report, folder: Path) -> float:
 
 
 def _learner(made: Report) -> None:
-    """Both learn from batches of 128 rows, one batch pushed for each update."""
+    """All learn from batches of 128 rows, one batch pushed for each update: a list of rows, or a replay here or on Ray.
+
+    Counted are the core-seconds of the learner's process; a replay host decodes, stores and samples in its own.
+    """
     name = f"{Replayed.__module__}:{Replayed.__qualname__}"
-    kinds: dict[str, object] = {
-        "fifo": "fifo",
-        "replay": {"kind": "replay", "capacity": 1 << 14, "min_rows": 1, "samples_per_insert": 1.0},
-    }
     config = LearnerConfig(unroll_length=STEPS, batch_rows=CHUNK_ROWS, algorithm=name, precision="float32")
+    replaying = dataclasses.replace(
+        config, row_source={"kind": "replay", "capacity": 1 << 14, "min_rows": 1, "samples_per_insert": 1.0}
+    )
     rows = synthetic_unrolls(SPEC, rows=CHUNK_ROWS, seed=1)
-    steps: dict[str, Callable[[], object]] = {}
-    for kind, choice in kinds.items():
-        learner = build_learner(
-            GAME,
-            NetworkConfig(hidden=(128, 128)),
-            dataclasses.replace(config, row_source=choice),  # type: ignore[arg-type]
-            seed=0,
-            dtype=torch.float32,
-        )
-        place = SourcePlace[Unrolls](lambda rows: rows, chunk_rows=CHUNK_ROWS, threads=0)
-        source: RowSource[Unrolls] = make_row_source(
-            SPEC,
-            dataclasses.replace(config, row_source=choice),  # type: ignore[arg-type]
-            place,
-        )
-        source.push(rows, num_rows=CHUNK_ROWS)
-
-        def step(learner: Any = learner, source: RowSource[Unrolls] = source) -> None:
-            source.push(rows, num_rows=CHUNK_ROWS)
-            with source.batch(timeout_s=0.0) as blocks:
-                learner.update_stream(blocks, budget_fraction=0.0, fresh_steps=blocks.fresh_steps)
-                source.learnt(learner.row_errors)
-
-        steps[kind] = step
-    taken: dict[str, list[float]] = {kind: [] for kind in steps}
-    for _ in range(2 * ROUNDS):  # side by side, so that both have the same machine
-        for kind, timed in steps.items():
-            taken[kind].append(_once(timed, calls=20))
+    codec = Lz4Codec()
+    chunk = codec.open(codec.encode(rows, ChunkHeader(run=RUN, player=PLAYER, version_min=0, version_max=10)))
+    place = SourcePlace[Unrolls](lambda rows: rows, chunk_rows=CHUNK_ROWS, threads=0)
+    with source_on_ray(ENV, SPEC, replaying) as on_ray:
+        steps = {
+            "fifo": _step(config, make_row_source(SPEC, config, place), rows),
+            "replay": _step(replaying, make_row_source(SPEC, replaying, place), rows),
+            "host": _step(replaying, on_ray, chunk),
+        }
+        taken: dict[str, list[float]] = {kind: [] for kind in steps}
+        for _ in range(2 * ROUNDS):  # side by side, so that all have the same machine
+            for kind, timed in steps.items():
+                taken[kind].append(_once(timed, calls=20))
     rates = {kind: 1.0 / float(np.median(seconds)) for kind, seconds in taken.items()}
     made.add("learner with fifo, batches of 128 rows", rates["fifo"], "updates/core-s")
     made.add("learner with replay, batches of 128 rows", rates["replay"], "updates/core-s")
     made.add("learner with replay over learner with fifo", rates["replay"] / rates["fifo"], "x", at_least=0.85)
+    made.add("learner through a replay host on Ray", rates["host"], "updates/core-s")
+    made.add("through a replay host on Ray over fifo", rates["host"] / rates["fifo"], "x", at_least=0.70)
+
+
+def _step(config: LearnerConfig, source: RowSource[Any], chunk: Any) -> Callable[[], None]:
+    """One push of a batch and one update of a learner of its own; the first has been made."""
+    learner = build_learner(GAME, NetworkConfig(hidden=(128, 128)), config, seed=0, dtype=torch.float32)
+
+    def step() -> None:
+        source.push(chunk, num_rows=CHUNK_ROWS, timeout_s=DEADLINE_S)
+        with source.batch(timeout_s=DEADLINE_S) as blocks:
+            learner.update_stream(blocks, budget_fraction=0.0, fresh_steps=blocks.fresh_steps)
+            source.learnt(learner.row_errors)
+
+    source.push(chunk, num_rows=CHUNK_ROWS, timeout_s=DEADLINE_S)
+    step()
+    return step
 
 
 def _apex(made: Report, rows_in_s: float) -> None:

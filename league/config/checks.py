@@ -264,6 +264,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         runtime,
         actor_hosts=0,
         learner_hosts=1,
+        replay_hosts=0,
         object_store_mb=80,
         lease_deadline_s=1,
         progress_deadline_s=1,
@@ -277,6 +278,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         runtime,
         actor_hosts=MAX_HOSTS,
         learner_hosts=MAX_HOSTS,
+        replay_hosts=MAX_HOSTS,
         lease_deadline_s=MAX_DEADLINE_S,
         progress_deadline_s=MAX_DEADLINE_S,
     )
@@ -286,6 +288,8 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
                 f"kind: inprocess is one process with 1 actor host and 1 learner host, not {runtime.actor_hosts} + "
                 f"{runtime.learner_hosts}; use kind: ray for more"
             )
+        if runtime.replay_hosts > 0:
+            yield f"replay_hosts: {runtime.replay_hosts} are actors of Ray; use 0 in one process, or kind: ray"
         if runtime.address not in (AUTO, OWN):
             yield f"address: {runtime.address!r} is a Ray cluster, which kind: inprocess does not use; use kind: ray"
     if not is_ray_address(runtime.address):

@@ -9,7 +9,7 @@ from league.agents.learner.config import LearnerConfig
 from league.config.actor_config import ActorConfig
 from league.config.checks import joint_problems, section_problems
 from league.config.learner_options import CHOICES, with_options
-from league.config.player_settings import player_problems
+from league.config.player_settings import player_problems, replay_host_problems
 from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
 from league.config.run_config import RunConfig
@@ -80,7 +80,7 @@ def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> 
     problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
     if not found:
         whole = RunConfig(**sections)  # type: ignore[arg-type]  # validated against its fields
-        problems += [*joint_problems(whole), *player_problems(whole)]
+        problems += [*joint_problems(whole), *player_problems(whole), *replay_host_problems(whole)]
     if problems:
         raise ConfigError(source, problems)
     return RunConfig(**sections)  # type: ignore[arg-type]  # as above

@@ -17,6 +17,7 @@ from league.config.run_config import RunConfig, plain_of
 from league.core.state.league_config import PlayerConfig
 from league.envs.component_choice import Component, given_options, kind_of
 from league.errors import ConfigError
+from league.wording import counted
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,18 @@ def player_problems(config: RunConfig) -> Iterator[str]:
         if made is not None:
             problems += [problem for problem in _problems_of(config, group, made) if problem not in of_run]
         yield from (f"{place}.{problem}" for problem in problems)
+
+
+def replay_host_problems(config: RunConfig) -> Iterator[str]:
+    """Replay hosts of a run in which no player's rows are kept."""
+    hosts, groups = config.runtime.replay_hosts, config.league.players
+    learners = [made.learner for group in groups if (made := _made(config, group)[0]) is not None]
+    kinds = sorted({kind_of(learner.row_source) for learner in learners})
+    if hosts > 0 and config.runtime.kind == "ray" and kinds and "replay" not in kinds:
+        yield (
+            f"runtime.replay_hosts: {counted(hosts, 'host')} would have nothing to do, as learner.row_source of every "
+            f"player is {' or '.join(kinds)}; use 0, or row_source: {{kind: replay}}"
+        )
 
 
 @dataclass(frozen=True)

@@ -277,6 +277,13 @@ def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, play
             f"learner.row_source.capacity: {options.capacity} rows are less than learner.batch_rows "
             f"{learner.batch_rows}"
         )
+    hosts = max(config.runtime.replay_hosts, 1)
+    share = options.share(hosts).capacity
+    if share < learner.batch_rows <= options.capacity:
+        yield (
+            f"runtime.replay_hosts: {options.capacity} rows over {hosts} hosts are {share} for each, less than "
+            f"learner.batch_rows {learner.batch_rows}; use fewer hosts, or a larger learner.row_source.capacity"
+        )
     recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
     if options.initial == "actor" and "values" not in recorded:
         yield (

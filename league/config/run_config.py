@@ -65,6 +65,7 @@ class RuntimeConfig:
       allow_tokenless: whether the running one may demand no token, and so obey any client that reaches it.
       actor_hosts: how many; 0 follows the cluster, with one for each CPU of its machines as these come and go.
       learner_hosts: how many.
+      replay_hosts: how many keep the rows of replays and outlive learner hosts; 0 keeps them in the learner hosts.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
@@ -85,6 +86,7 @@ class RuntimeConfig:
     allow_tokenless: bool = False
     actor_hosts: int = 1
     learner_hosts: int = 1
+    replay_hosts: int = 0
     object_store_mb: int = 256
     lease_deadline_s: float = 120.0
     progress_deadline_s: float = 15.0

@@ -34,7 +34,7 @@ class HostSetup:
       logs: folder for the hosts' logs; empty for none. rows: for the rows of replays in files; empty for none.
       games, wait_for_update: as in `actors`.
       acting, acting_frozen: how players and frozen policies act. recorded: the further fields that players record.
-      actor_hosts: of the run at its start, at least 1.
+      actor_hosts: of the run at its start, at least 1. replay_hosts: that keep the rows of replays; 0 for the learners.
       inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
@@ -58,6 +58,7 @@ class HostSetup:
     acting_frozen: Component = DEFAULT_ACTING
     recorded: tuple[str, ...] = ()
     actor_hosts: int = 1
+    replay_hosts: int = 0
     players: Mapping[str, HostSetup] = field(default_factory=dict)
 
     def of(self, player: str) -> HostSetup:

@@ -61,6 +61,7 @@ def _one_setup(config: RunConfig, spec: EnvSpec, run: str) -> HostSetup:
         acting_frozen=config.actors.acting_frozen,
         recorded=recorded,
         actor_hosts=max(config.runtime.actor_hosts, 1),
+        replay_hosts=config.runtime.replay_hosts,
     )
 
 

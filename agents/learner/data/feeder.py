@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_list import RowList
-from league.agents.learner.data.row_source import ChunkT, RowBlocks, RowSource, SourcePlace, SourceReport
+from league.agents.learner.data.row_source import ChunkT, RowBlocks, RowSource, SourcePlace
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.unroll.ring import UnrollRing
 from league.agents.unroll.unroll import Unrolls, UnrollSpec

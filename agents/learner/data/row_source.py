@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.batch import Ahead
+from league.agents.learner.data.remote_rows import RemoteRows, SourceReport
 from league.agents.learner.data.row_source_config import ROW_SOURCES
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import UnrollSpec
@@ -25,25 +26,6 @@ PLACE = "learner.row_source"
 
 ChunkT = TypeVar("ChunkT")
 ChunkT_contra = TypeVar("ChunkT_contra", contravariant=True)
-
-
-@dataclass(frozen=True)
-class SourceReport:
-    """Counts since the last report.
-
-    Fields:
-      chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
-      decode_s: seconds of the decoding threads together. waited_s: seconds in which the learner waited for rows.
-      idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
-    """
-
-    chunks: int = 0
-    rows: int = 0
-    refused: int = 0
-    reason: str = ""
-    decode_s: float = 0.0
-    waited_s: float = 0.0
-    idle_fraction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -145,6 +127,8 @@ class SourcePlace(Generic[ChunkT]):
       seed: of random choices.
       folder: for files of this player's rows, of this machine; None where there is none.
       generation: of the player's weights; rows of another one are those of its past self.
+      hosts: that keep the rows for a learner elsewhere; empty where they are kept here.
+      parts: hosts among which the rows are spread, this being one of them.
     """
 
     decode: Callable[[ChunkT], AnyRows]
@@ -155,6 +139,8 @@ class SourcePlace(Generic[ChunkT]):
     seed: int = 0
     folder: Path | None = None
     generation: int = 0
+    hosts: tuple[RemoteRows, ...] = ()
+    parts: int = 1
 
 
 def make_row_source(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[Any]) -> RowSource[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 MAX_ROWS = 1 << 32
@@ -55,6 +55,10 @@ class ReplayConfig:
         """`error_window`, its default filled in."""
         return 2.0 * self.least_window if self.error_window is None else self.error_window
 
+    def share(self, parts: int) -> ReplayConfig:
+        """The options of one of so many hosts among which the rows are spread; each keeps the whole window."""
+        return replace(self, capacity=-(-self.capacity // parts), min_rows=-(-self.min_rows // parts))
+
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""
         found = []
@@ -78,7 +82,7 @@ class ReplayConfig:
 
 ROW_SOURCES: Mapping[str, str] = {
     "fifo": "league.agents.learner.data.feeder:fifo",
-    "replay": "league.agents.replay.replay_source:Replay",
+    "replay": "league.agents.replay.remote_source:replay",
 }
 """Name of `learner.row_source` -> "module:attribute" of a builder of a `row_source.RowSource`."""
 

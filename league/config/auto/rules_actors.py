@@ -144,6 +144,7 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     game, num_envs = situation.game, draft.whole("actors.num_envs")
     in_process = draft.value("runtime.kind") == "inprocess"
     hosts = 1 if in_process else draft.whole("runtime.actor_hosts") + draft.whole("runtime.learner_hosts")
+    hosts += int(draft.number("runtime.replay_hosts"))
     free = situation.cores - hosts + (1 if in_process else 0)
     step_s = num_envs * situation.costs.game_s
     is_own = game.spec.env_id.partition(":")[0] not in ADAPTERS and ":" in game.spec.env_id

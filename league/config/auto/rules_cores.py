@@ -72,10 +72,12 @@ def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("runtime.kind") != "ray":
         return
     learners = draft.whole("runtime.learner_hosts")
-    free = max(situation.cores - learners, 1)
-    limits = {f"{counted(situation.cores, 'core')}, one of them learns": float(free)}
+    replays = int(draft.number("runtime.replay_hosts"))
+    free = max(situation.cores - learners - replays, 1)
+    others = f", and {counted(replays, 'host')} for replays" if replays else ""
+    limits = {f"{counted(situation.cores, 'core')}, one of them learns{others}": float(free)}
     games_mib = arenas(draft) * draft.whole("actors.num_envs") * game_mib(situation, draft)
-    for_actors = MEMORY_SHARE * situation.memory_mib - learners * HOST_MIB
+    for_actors = MEMORY_SHARE * situation.memory_mib - (learners + replays) * HOST_MIB
     limits[f"each host takes {HOST_MIB + games_mib:,.0f} MiB of memory"] = for_actors / (HOST_MIB + games_mib)
     if not situation.network.learns_on_gpu:
         making, _ = _costs(situation, draft)

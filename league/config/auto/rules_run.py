@@ -98,7 +98,7 @@ def joins_cluster(situation: Situation, draft: Draft) -> bool:
 
 def asks_for_hosts(draft: Draft) -> bool:
     """True if the user says how many hosts there are, or where."""
-    return any(draft.has(f"runtime.{key}") for key in ("actor_hosts", "learner_hosts", "address"))
+    return any(draft.has(f"runtime.{key}") for key in ("actor_hosts", "learner_hosts", "replay_hosts", "address"))
 
 
 def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

@@ -1,8 +1,8 @@
 """The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
 All learners live on one thread, which alternates between directives and updates. A chunk goes to the row source of its
-player, which holds back whoever pushes. What others may read (the newest
-weights and counts) is one immutable record per player, replaced after each update.
+player, which holds back whoever pushes. What others may read (the newest weights and counts) is one immutable record
+per player, replaced after each update.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from league.agents.learner.data.feeder import GPU_DECODERS
+from league.agents.learner.data.remote_rows import RemoteRows
 from league.agents.learner.data.row_source import RowSource, SourcePlace
 from league.agents.learner.errors import FeederClosedError, FeederTimeoutError
 from league.agents.learner.learner import Learner, UpdateReport
@@ -63,9 +64,8 @@ class _Held:
       newest: its weights are those published last; the rest is that of the last update.
       in_step: its actor hosts, where they wait for their update.
       first_version: chunks of older weights are those of its past self and are dropped.
-      whole: a batch was begun too early: wait for all of its rows.
+      whole: a batch was begun too early: wait for all of its rows. generation: of its weights.
       asked: whether an actor has asked since weights were published. due_at: time before which none are.
-      generation: of its weights.
     """
 
     learner: Learner
@@ -84,12 +84,11 @@ class AsyncLearnerHost:
 
     Args:
       setup: what to build.
-      dtype: compute type of the forward passes.
+      dtype: compute type of the forward passes. patience_s: see `PATIENCE_S`.
       workers_of: of the learner of a player, where it is cut into stages or replicas.
       clock: seconds, for the share of time that copying weights takes.
-      patience_s: see `PATIENCE_S`.
       pushes_each: chunks of one actor host that wait here when it waits itself, with an idle core.
-      spare_cores: cores that are idle in any case.
+      spare_cores: cores that are idle in any case. rows_of: of a player and generation, in the hosts that keep them.
     """
 
     def __init__(
@@ -102,6 +101,7 @@ class AsyncLearnerHost:
         patience_s: float = PATIENCE_S,
         pushes_each: int = 1,
         spare_cores: int = 0,
+        rows_of: Callable[[str, int], tuple[RemoteRows, ...]] = lambda player, generation: (),
     ) -> None:
         self.budget_fraction = 0.0
         self._setup = setup
@@ -111,6 +111,7 @@ class AsyncLearnerHost:
         self._patience_s = patience_s
         self._pushes_each = pushes_each
         self._spare_cores = spare_cores
+        self._rows_of = rows_of
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
@@ -343,6 +344,7 @@ class AsyncLearnerHost:
             changed=self._changed,
             pinned=has_gpu,
             generation=generation,
+            hosts=self._rows_of(player, generation),
         )
         source = player_source(player, self._setup, self._spec, place)
         in_step = InStep(self._changed, batch_rows=own.learner.batch_rows)

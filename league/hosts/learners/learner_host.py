@@ -160,12 +160,18 @@ def player_learner(
     return learner
 
 
-def player_source(player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
-    """The row source of a player. place: all but the facts of the run and of the player."""
+def player_source(
+    player: str, setup: HostSetup, spec: EnvSpec, place: SourcePlace[ChunkT], *, part: str = ""
+) -> RowSource[ChunkT]:
+    """The row source of a player.
+
+    Args:
+      place: all but the facts of the run and of the player. part: name of a host that keeps a part of the rows.
+    """
     own = setup.of(player)
     network = build_network(spec, own.network, seed=0)
-    folder = Path(setup.rows) / player if setup.rows else None
-    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player, setup), folder=folder)
+    folder = Path(setup.rows) / player / part if setup.rows else None
+    here = replace(place, chunk_rows=own.chunk_rows, seed=_seed_of(player + part, setup), folder=folder)
     return make_row_source(own.unrolls_of(spec, network), own.learner, here)
 
 

@@ -38,6 +38,7 @@ from league.hosts.learners.learner_host import UnknownPlayer, Workers
 from league.hosts.on_ray.frozen_objects import NewestAnswer, NewestObjects
 from league.hosts.on_ray.nodes.learner_groups import ANY, WorkerPlace
 from league.hosts.on_ray.ray_actors import actor_class
+from league.hosts.on_ray.replay_rows import ReplayHandles
 from league.hosts.on_ray.worker_group import RayWorkerGroup
 from league.hosts.protocol import CheckpointTaken, InstallPlayer, LearnerProgress, Reconfigure, SnapshotTaken
 from league.hosts.setup import HostSetup
@@ -273,12 +274,14 @@ class LearnerHostProcess:
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
+        self._replays = ReplayHandles(setup.replay_hosts)
         host = AsyncLearnerHost(
             setup,
             dtype=dtype,
             workers_of=lambda player: _workers(places.get(player, places.get(ANY))),
             pushes_each=CREDITS + 1,
             spare_cores=spare_cores,
+            rows_of=self._replays.rows_of,
         )
         host.start()
         self._host = host
@@ -311,9 +314,10 @@ class LearnerHostProcess:
 
     @logs_its_errors
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
-    def progress(self, *, budget_fraction: float) -> list[LearnerProgress]:
-        """As `LearnerHost.progress`; its learners use this fraction of the budget from now on."""
+    def progress(self, *, budget_fraction: float, replays: tuple[Any, ...] = ()) -> list[LearnerProgress]:
+        """As `LearnerHost.progress`; its learners use this budget fraction and these replay hosts from now on."""
         self._host.budget_fraction = budget_fraction
+        self._replays.use(replays)
         return self._host.progress()
 
     def snapshot(self, directive_id: int, player: str) -> SnapshotTaken:

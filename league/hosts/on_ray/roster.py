@@ -19,7 +19,7 @@ class Host:
     """One Ray actor and what it owes.
 
     Fields:
-      kind: "actor_host", "learner_host" or "inference_host". pid: 0 until it is ready.
+      kind: "replay_host", "learner_host", "inference_host" or "actor_host". pid: 0 until it is ready.
       is_added: whether it came while the run went.
       failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
       tasks: of a learner host, in order; the first of them is under way where `is_busy`.
@@ -42,18 +42,21 @@ class Host:
 
 
 class Roster:
-    """The hosts, learner hosts first and actor hosts last.
+    """The hosts, replay hosts first, then learner hosts, and actor hosts last.
 
     Args:
       players: every player; player number p is held by learner host p modulo their number.
-      learners, actors, inference: numbers of hosts at the start of the run.
+      learners, actors, inference, replays: numbers of hosts at the start of the run.
 
     Attributes:
       hosts: by name.
     """
 
-    def __init__(self, players: tuple[str, ...], *, learners: int, actors: int, inference: int = 0) -> None:
+    def __init__(
+        self, players: tuple[str, ...], *, learners: int, actors: int, inference: int = 0, replays: int = 0
+    ) -> None:
         numbers = (
+            ("replay_host", "replay", replays),
             ("learner_host", "learner", learners),
             ("inference_host", "inference", inference),
             ("actor_host", "actor", actors),
@@ -92,20 +95,27 @@ class Roster:
         """The players that a host holds."""
         return tuple(player for player, held in self._learner_of.items() if held == name)
 
+    def replay_handles(self) -> tuple[Any, ...]:
+        """Handles of the replay hosts in their order, None for one that is not ready."""
+        return tuple(host.handle if host.pid else None for host in self.hosts.values() if host.kind == "replay_host")
+
     def learner_handles(self) -> dict[str, Any]:
         """Player -> handle of its learner host, None while that is not there."""
         return {player: self.hosts[name].handle for player, name in self._learner_of.items()}
 
     def require_others(self, host: Host, reason: str) -> None:
-        """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do.
+        """Let the run end where it needs a parked host: each learner host holds players, of actor and replay hosts one
+        will do.
 
         Raises:
           LeagueError: it needs this one.
         """
-        actors = [other for other in self.hosts.values() if other.kind == "actor_host"]
-        if host.kind == "actor_host" and not all(actor.parked for actor in actors):
+        like = [other for other in self.hosts.values() if other.kind == host.kind]
+        one_will_do = host.kind in ("actor_host", "replay_host")
+        if one_will_do and not all(other.parked for other in like):
             return
-        of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
+        kind = host.kind.replace("_", " ")
+        of_all = f", like every other {kind}" if one_will_do and len(like) > 1 else ""
         raise LeagueError(
             f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
             f"last: {reason}. Mend the cause, then `league resume` the run."

@@ -27,6 +27,7 @@ from league.hosts.on_ray.host_processes import (
 from league.hosts.on_ray.nodes.host_placement import LIMITS, HostPlacement
 from league.hosts.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.hosts.on_ray.ray_actors import actor_class, cause_text, kill_actor
+from league.hosts.on_ray.replay_host import ReplayProgress, replay_host_class
 from league.hosts.on_ray.roster import Host, Roster
 from league.hosts.protocol import (
     HostLost,
@@ -87,17 +88,22 @@ class RayRuntime:
         self._shares_cluster = cluster is not None
         self._cluster = cluster or Cluster(
             ray_address(settings.address, os.environ),
-            num_hosts=(settings.actor_hosts or os.cpu_count() or 1) + settings.learner_hosts + bool(setup.inference),
+            num_hosts=(settings.actor_hosts or os.cpu_count() or 1)
+            + settings.learner_hosts
+            + settings.replay_hosts
+            + bool(setup.inference),
             object_store_mb=settings.object_store_mb,
             allow_tokenless=settings.allow_tokenless,
             own_names=own_names,
         )
+        self._players = players
         self._reaper = Reaper(self._cluster.folder)
         self._roster = Roster(
             players,
             learners=settings.learner_hosts,
             actors=settings.actor_hosts,
             inference=int(bool(setup.inference)),
+            replays=settings.replay_hosts,
         )
         self._calls = PendingCalls(monotonic)
         self._deadlines = setup.deadlines
@@ -240,6 +246,9 @@ class RayRuntime:
             make_learner = learner_host_class(self._placement.learner_options(host.name), num_actors=self._num_actors())
             places = self._placement.worker_places(host.name)
             host.handle = make_learner.remote(self._setup, host.name, places, spare_cores=self._spare_cores())
+        elif host.kind == "replay_host":
+            make_host = replay_host_class(num_actors=self._num_actors(), num_players=len(self._players))
+            host.handle = make_host.remote(self._setup, host.name, is_again=host.failures > 0)
         elif host.kind == "inference_host":
             host.handle = actor_class(InferenceHostProcess).options(**LIMITS).remote(self._setup, host.name)
         else:
@@ -353,13 +362,18 @@ class RayRuntime:
             due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
             if host.kind != "actor_host" and host.pid and due:
                 host.asked_at, host.is_asked = now, True
-                asked = host.handle.progress.remote(budget_fraction=budget_fraction)
+                with_rows = {"replays": self._roster.replay_handles()} if host.kind == "learner_host" else {}
+                asked = host.handle.progress.remote(budget_fraction=budget_fraction, **with_rows)
                 heard = functools.partial(self._heard_of, host)
                 self._calls.expect(asked, host, heard, deadline_s=self._deadlines.progress_s)
 
-    def _heard_of(self, host: Host, answer: list[LearnerProgress]) -> list[Report]:
+    def _heard_of(self, host: Host, answer: list[LearnerProgress] | ReplayProgress) -> list[Report]:
         host.answered_at, host.is_asked = self._monotonic(), False
-        return list(answer)
+        if not isinstance(answer, ReplayProgress):
+            return list(answer)
+        if answer.has_worked:
+            host.failures, host.parked = 0, False
+        return [Remark(text) for text in answer.remarks]
 
     def _end_overdue(self) -> None:
         for call in self._calls.overdue():

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.agents.replay.replay_cases import SPEC, held, marks_of, rows_of, table_of
+from tests.agents.replay.replay_cases import LAYOUT, SPEC, held, marks_of, rows_of, table_of
 from tests.oracles.prioritised_replay import importance_weights
 
 
@@ -30,9 +30,9 @@ def test_rows_that_went_in_are_held_or_were_replaced(evict: str) -> None:
         if evict == "oldest":
             assert now == set(range(max(0, next_mark - 50), next_mark))
         sample = table.sample(16)
-        for at, mark in enumerate(marks_of(sample.unrolls)):
+        for at, mark in enumerate(marks_of(LAYOUT.unrolls(sample.block))):
             assert mark in now
-            for name, array in sample.unrolls.arrays().items():
+            for name, array in LAYOUT.unrolls(sample.block).arrays().items():
                 np.testing.assert_array_equal(array[at], known[mark].arrays()[name][0], err_msg=name)
         table.update(sample, rng.random(16).astype(np.float32))
     assert table.limiter.inserts == next_mark and table.limiter.samples == 60 * 16
@@ -56,7 +56,7 @@ def test_rows_are_sampled_in_proportion_to_the_power_of_their_errors() -> None:
     table.update(everyone, errors)
     counts = np.zeros(8)
     for _ in range(200):
-        counts += np.bincount(marks_of(table.sample(100).unrolls), minlength=8)
+        counts += np.bincount(marks_of(LAYOUT.unrolls(table.sample(100).block)), minlength=8)
     expected = counts.sum() * errors**0.6 / (errors**0.6).sum()
     assert ((counts - expected) ** 2 / expected).sum() < 24.3
     np.testing.assert_allclose(counts / counts.sum(), expected / counts.sum(), atol=0.01)
@@ -77,7 +77,9 @@ def test_a_uniform_sample_has_no_weights_and_no_favourites() -> None:
     table.insert(rows_of(*range(8)), errors=np.float32([100.0, *[0.0] * 7]))
     sample = table.sample(8000)
     assert sample.weights is None
-    np.testing.assert_array_equal(np.bincount(marks_of(sample.unrolls)), 1000)  # equal shares: one draw from each
+    np.testing.assert_array_equal(
+        np.bincount(marks_of(LAYOUT.unrolls(sample.block))), 1000
+    )  # equal shares: one draw from each
 
 
 def test_new_rows_have_the_largest_error_so_far() -> None:

@@ -259,6 +259,12 @@ SETTINGS = [
     ("learner.row_source={kind: replay, min_rows: 1, capacity: 2}", "2 rows are less than learner.batch_rows"),
     ("learner.row_source={kind: replay, capacity: 4294967296}", "of memory; use storage: file"),
     ("learner.row_source={kind: replay, capacity: 4294967296, storage: file}", "are free on the disk of"),
+    ("runtime.replay_hosts=2", "runtime.replay_hosts: 2 are actors of Ray; use 0 in one process, or kind: ray"),
+    (
+        "runtime={kind: ray, replay_hosts: 2}",
+        "runtime.replay_hosts: 2 hosts would have nothing to do, as learner.row_source of every player is fifo",
+    ),
+    ("runtime.replay_hosts=-1", "at least 0"),
     ("learner.row_source={kind: replay, initial: actor}", "actors.acting sample does not record them; use max"),
     ("learner.adam_eps=1.0e-8", "learner.adam_eps: unknown key"),
     ("learner.pipeline.stages=2", "microbatches"),
@@ -368,6 +374,14 @@ def test_a_bad_argument_is_reported(arguments: list[str], words: str, made: Path
 
 def test_at_least_ninety_mistakes_are_tried() -> None:
     assert len(SETTINGS) + len(ARGUMENTS) >= 90
+
+
+def test_parts_of_a_replay_that_hold_no_batch_are_reported(made: Path, command) -> None:  # type: ignore[no-untyped-def]
+    settings = ("learner.algorithm=dqn", "network.head=q_values", "runtime={kind: ray, replay_hosts: 4}")
+    source = "learner.row_source={kind: replay, min_rows: 1, capacity: 33}"
+    given = [f"-s {setting}".replace("{", "{{").replace("}", "}}").split(" ", 1) for setting in (*settings, source)]
+    code, said = command("train", str(made / "good.yaml"), *(part for pair in given for part in pair))
+    is_told(code, said, "runtime.replay_hosts: 33 rows over 4 hosts are 9 for each, less than learner.batch_rows")
 
 
 def test_a_bad_name_is_reported_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
