@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         RetentionConfig,
         RunConfig,
         RuntimeConfig,
-        WandbConfig,
     )
     from league.core.state.league_config import LeagueConfig
     from league.envs.protocol import EnvConfig
@@ -364,16 +362,6 @@ def _bot_problem(path: str, bot: str) -> Iterator[str]:
         yield f"{path}: {error}"
 
 
-def _wandb_problems(wandb: WandbConfig) -> Iterator[str]:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", wandb.project):
-        yield f"project: {wandb.project!r} may only hold letters, digits, '.', '_' and '-'"
-    if not 0 <= wandb.player_runs <= 100:
-        yield f"player_runs: {wandb.player_runs} must be at least 0 and at most 100"
-    for tag in wandb.tags:
-        if not 1 <= len(tag) <= 64:
-            yield f"tags: {tag!r} must have 1 to 64 characters"
-
-
 def _retention_problems(retention: RetentionConfig) -> Iterator[str]:
     if retention.snapshots < 2:
         yield f"snapshots: {retention.snapshots} must be at least 2"
@@ -398,7 +386,7 @@ _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "evaluation": _evaluation_problems,
     "probes": _probes_problems,
     "league": _league_problems,
-    "wandb": _wandb_problems,
+    "wandb": lambda config: config.problems(),
     "retention": _retention_problems,
     "control": lambda config: iter(config.problems()),
 }

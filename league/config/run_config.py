@@ -6,6 +6,7 @@ The component records live beside the components; the records here are those of 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -169,6 +170,16 @@ class WandbConfig:
     player_runs: int = 16
     system_metrics: bool = False
     models: Literal["best", "all", "none"] = "best"
+
+    def problems(self) -> Iterator[str]:
+        """Every invalid setting, one sentence each that starts with the field's name."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", self.project):
+            yield f"project: {self.project!r} may only hold letters, digits, '.', '_' and '-'"
+        if not 0 <= self.player_runs <= 100:
+            yield f"player_runs: {self.player_runs} must be at least 0 and at most 100"
+        for tag in self.tags:
+            if not 1 <= len(tag) <= 64:
+                yield f"tags: {tag!r} must have 1 to 64 characters"
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class ReplayHostProcess:
 
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     def progress(self, *, budget_fraction: float) -> ReplayProgress:
-        """What it has to say since the last question."""
+        """Rows, losses and problems since the last question."""
         del budget_fraction
         with self._lock:
             remarks, self._remarks = tuple(self._remarks), []

@@ -381,7 +381,7 @@ def test_parts_of_a_replay_that_hold_no_batch_are_reported(made: Path, command) 
     source = "learner.row_source={kind: replay, min_rows: 1, capacity: 33}"
     given = [f"-s {setting}".replace("{", "{{").replace("}", "}}").split(" ", 1) for setting in (*settings, source)]
     code, said = command("train", str(made / "good.yaml"), *(part for pair in given for part in pair))
-    is_told(code, said, "runtime.replay_hosts: 33 rows over 4 hosts are 9 for each, less than learner.batch_rows")
+    assert_told(code, said, "runtime.replay_hosts: 33 rows over 4 hosts are 9 for each, less than learner.batch_rows")
 
 
 def test_a_bad_name_is_reported_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
