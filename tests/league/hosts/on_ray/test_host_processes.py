@@ -15,6 +15,7 @@ from league.hosts import on_ray
 from league.hosts.on_ray.cluster import Cluster
 from league.hosts.on_ray.host_processes import ACTORS, CREDITS, PROGRESS, LearnerHostProcess
 from league.hosts.on_ray.ray_actors import actor_class, kill_actor
+from league.hosts.on_ray.replay_rows import ReplayHandles
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
@@ -31,6 +32,7 @@ class FullLearnerHost(LearnerHostProcess):
         self._room = threading.Event()
         self._waiting = threading.Semaphore(0)
         self._host: Any = SimpleNamespace(push=self._wait, progress=self._all_wait, reconfigure=self._make_room)
+        self._replays = ReplayHandles(0)
         self._newest: Any = SimpleNamespace(answer=lambda player, answer, have: answer)
 
     def _wait(self, player: str, chunk: bytes, *, sender: str) -> int:
