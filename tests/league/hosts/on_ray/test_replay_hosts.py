@@ -127,9 +127,15 @@ def found(ray_cluster: Cluster, setup: HostSetup) -> Iterator[Watched]:
         made.until_all(*started, HostStarted("learner-0", "learner_host", (PLAYER,)))
         made.runtime.submit(InstallPlayer(PLAYER))
         made.until_all(PlayerInstalled(PLAYER))
+        made.until(has_handles)
         yield made
     finally:
         made.runtime.close()
+
+
+def has_handles(report: Report) -> bool:
+    """True for the learner host's answer to a question, which brings it the handles of the replay hosts."""
+    return isinstance(report, LearnerProgress)
 
 
 def version_of(report: Report) -> int:
@@ -174,6 +180,7 @@ def test_rows_survive_a_kill_of_their_host_and_of_their_learner(
     found.until(lambda report: isinstance(report, HostStarted) and report.kind == "learner_host")
     found.runtime.submit(InstallPlayer(PLAYER))
     found.until_all(PlayerInstalled(PLAYER))
+    found.until(has_handles)
     pushes.once()  # far fewer than min_rows: it learns from those that are there
     found.until(lambda report: version_of(report) >= 1)
     now = {worker.name: worker.pid for worker in found.runtime.workers()}
