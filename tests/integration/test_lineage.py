@@ -19,8 +19,9 @@ from tests.league.tiny_runs import go_on, state_of
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "lineage").glob("*.yaml"))
 STEPS = 400
-MORE_STEPS = {"mixed_learners": 1_500}
-"""Env steps until every player has learnt, where there are many."""
+MIXED = "mixed_learners"
+MORE_STEPS = {MIXED: 1_500, "es": 1_200}
+"""Env steps until every player has learnt, where there are many or episodes are long."""
 SMALL: dict[str, dict[str, object]] = {
     "network": {"hidden": [16]},
     "learner": {"batch_rows": 8, "unroll_length": 4, "precision": "float32"},
@@ -55,7 +56,7 @@ def small(path: Path) -> dict[str, object]:
     plain = yaml.safe_load(path.read_text())
     for section, values in SMALL.items():
         plain[section] = {**plain.get(section, {}), **values}
-    if path.stem in MORE_STEPS:
+    if path.stem == MIXED:
         plain["env"]["kwargs"] = {"opening_plies": 20}  # so that games, and rounds of them, end soon
     for sections in (plain, *plain["league"].get("players", [])):
         shrink(sections)
@@ -82,7 +83,7 @@ def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path) -> 
     go_on(run, env_steps=first.totals.env_steps)
     last = state_of(run)
     assert last.totals.env_steps >= 2 * first.totals.env_steps and trained_steps(last) > trained_steps(first)
-    if path.stem in MORE_STEPS:
+    if path.stem == MIXED:
         for name, player in last.players.items():
             assert player.trained_steps > first.players[name].trained_steps > 0, name
     assert verify_run(run).problems == ()
