@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import RemoteBatch, RemoteRows, RowsLostError, SourceReport
+from league.agents.learner.data.remote_rows import RemoteBatch, RemoteRows, RowsLostError
 from league.agents.learner.data.row_source import RowBlocks, RowSource, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
+from league.agents.learner.data.source_counts import SourceCounts, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.replay_source import Replay, blocks_of
 from league.agents.replay.row_bytes import RowLayout
@@ -63,8 +64,7 @@ class RemoteReplay:
         self._come: deque[tuple[RemoteRows, RemoteBatch]] = deque()
         self._in_hand: RemoteBatch | None = None
         self._waiting = 0
-        self._counts = SourceReport()
-        self._reported_at = time.perf_counter()
+        self._counts = SourceCounts()
         self._closed = False
         self._error: BaseException | None = None
         for number, host in enumerate(self._hosts):
@@ -106,15 +106,14 @@ class RemoteReplay:
             with self._changed:
                 self._waiting -= 1
         with self._changed:
-            self._counts = self._counts.plus(counts)
+            self._counts.add(replace(counts, waited_s=0.0, idle_fraction=0.0))  # its own waits are not the learner's
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
         """As in the protocol."""
         with self._changed:
-            start = time.perf_counter()
-            self._changed.wait_for(lambda: self._is_over() or self._come, timeout=timeout_s)
-            self._counts = self._counts.plus(SourceReport(waited_s=time.perf_counter() - start))
+            with self._counts.waiting():
+                self._changed.wait_for(lambda: self._is_over() or self._come, timeout=timeout_s)
             self._raise_if_over()
             if not self._come:
                 raise FeederTimeoutError(f"no replay host has sampled a batch in {timeout_s:g} s")
@@ -133,10 +132,7 @@ class RemoteReplay:
     def report(self) -> SourceReport:
         """As in the protocol; decoded by the hosts."""
         with self._changed:
-            counts, now = self._counts, time.perf_counter()
-            passed = max(now - self._reported_at, 1e-9)
-            self._counts, self._reported_at = SourceReport(), now
-        return replace(counts, idle_fraction=min(counts.waited_s / passed, 1.0))
+            return self._counts.take()
 
     def close(self) -> None:
         """As in the protocol; the hosts keep the rows."""

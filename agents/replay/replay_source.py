@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
+from league.agents.learner.data.source_counts import SourceCounts, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.first_errors import first_errors
 from league.agents.replay.rate_limiter import RateLimiter
@@ -61,8 +61,7 @@ class Replay(Generic[ChunkT]):
         self._changed = place.changed
         self._sample: Sample | None = None
         self._waiting = 0
-        self._counts = SourceReport()
-        self._reported_at = time.perf_counter()
+        self._counts = SourceCounts()
         self._closed = False
 
     @property
@@ -105,7 +104,7 @@ class Replay(Generic[ChunkT]):
                 self.table.insert(unrolls, errors=self._first_errors(unrolls))
             except NoDiskSpaceError as error:
                 raise FeederFullError(str(error)) from error
-            self._count(chunks=1, rows=num_rows, decode_s=decoded_s)
+            self._counts.add(SourceReport(chunks=1, rows=num_rows, decode_s=decoded_s))
             self._changed.notify_all()
 
     @contextlib.contextmanager
@@ -119,9 +118,8 @@ class Replay(Generic[ChunkT]):
     def sample(self, *, timeout_s: float) -> Sample:
         """The rows of the next batch. Raises FeederTimeoutError, FeederClosedError."""
         with self._changed:
-            start = time.perf_counter()
-            self._changed.wait_for(lambda: self._closed or self._can_sample(), timeout=timeout_s)
-            self._count(waited_s=time.perf_counter() - start)
+            with self._counts.waiting():
+                self._changed.wait_for(lambda: self._closed or self._can_sample(), timeout=timeout_s)
             self._raise_if_closed()
             if not self._can_sample():
                 raise FeederTimeoutError(self._too_few(timeout_s))
@@ -142,10 +140,7 @@ class Replay(Generic[ChunkT]):
     def report(self) -> SourceReport:
         """As in the protocol."""
         with self._changed:
-            counts, now = self._counts, time.perf_counter()
-            passed = max(now - self._reported_at, 1e-9)
-            self._counts, self._reported_at = SourceReport(), now
-        return replace(counts, idle_fraction=min(counts.waited_s / passed, 1.0))
+            return self._counts.take()
 
     def close(self) -> None:
         """As in the protocol; a file stays."""
@@ -165,7 +160,7 @@ class Replay(Generic[ChunkT]):
             require_rows(unrolls, self._layout.example, self._spec.game)
         except ValueError as error:
             with self._changed:
-                self._count(refused=1, reason=str(error))
+                self._counts.add(SourceReport(refused=1, reason=str(error)))
             return None
         return unrolls
 
@@ -185,14 +180,6 @@ class Replay(Generic[ChunkT]):
         return (
             f"{limiter.samples} samples of {limiter.inserts} rows are enough: none came in {timeout_s:g} s that could "
             "be sampled more"
-        )
-
-    def _count(self, *, reason: str = "", **added: float) -> None:
-        counts = self._counts
-        self._counts = replace(
-            counts,
-            reason=reason or counts.reason,
-            **{name: getattr(counts, name) + more for name, more in added.items()},
         )
 
     def _raise_if_closed(self) -> None:

@@ -14,16 +14,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_list import RowList
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, RowSource, SourcePlace
+from league.agents.learner.data.source_counts import SourceCounts, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.unroll.ring import UnrollRing
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
@@ -36,16 +35,6 @@ END_S = 10.0
 """Longest wait for the decoding threads at the end; each has one chunk in hand at most."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _Counts:
-    chunks: int = 0
-    rows: int = 0
-    refused: int = 0
-    reason: str = ""
-    decode_s: float = 0.0
-    waited_s: float = 0.0
 
 
 def fifo(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[ChunkT]) -> RowSource[ChunkT]:
@@ -112,8 +101,7 @@ class Feeder(Generic[ChunkT]):
         self._promised = self._placed = self._written = self._freed = 0
         self._written_early: dict[int, int] = {}  # first row -> rows, of chunks behind one that is not written yet
         self._waiting = 0
-        self._counts = _Counts()
-        self._reported_at = clock()
+        self._counts = SourceCounts(clock)
         self._error: BaseException | None = None
         self._closed = False
 
@@ -221,21 +209,18 @@ class Feeder(Generic[ChunkT]):
     def report(self) -> SourceReport:
         """Counts since the last call."""
         with self._changed:
-            counts, now = self._counts, self._clock()
-            passed = max(now - self._reported_at, 1e-9)
-            self._counts, self._reported_at = _Counts(), now
-        return SourceReport(**vars(counts), idle_fraction=min(counts.waited_s / passed, 1.0))
+            return self._counts.take()
 
     def _blocks(self, start: int, timeout_s: float) -> Iterator[Unrolls]:
         for at in range(start, start + self._batch_rows, self._block_rows):
             end = at + self._block_rows
-            began = self._clock()
             with self._changed:
-                self._changed.wait_for(lambda end=end: self._over() or self._written >= end, timeout=timeout_s)  # type: ignore[misc]
-                self._counts.waited_s += self._clock() - began
+                with self._counts.waiting():
+                    self._changed.wait_for(lambda end=end: self._over() or self._written >= end, timeout=timeout_s)  # type: ignore[misc]
                 if self._written < end:
                     self._raise_if_over()
-                    refused = f"; the last chunk refused: {self._counts.reason}" if self._counts.reason else ""
+                    reason = self._counts.so_far.reason
+                    refused = f"; the last chunk refused: {reason}" if reason else ""
                     raise FeederTimeoutError(
                         f"{self._written - start} of {self._batch_rows} rows came in {timeout_s:g} s{refused}"
                     )
@@ -262,8 +247,7 @@ class Feeder(Generic[ChunkT]):
         except ValueError as error:
             with self._changed:
                 self._promised -= num_rows
-                self._counts.refused += 1
-                self._counts.reason = str(error)
+                self._counts.add(SourceReport(refused=1, reason=str(error)))
                 self._changed.notify_all()
             return
         with self._changed:
@@ -275,9 +259,7 @@ class Feeder(Generic[ChunkT]):
             self._written_early[place] = num_rows
             while self._written in self._written_early:
                 self._written += self._written_early.pop(self._written)
-            self._counts.chunks += 1
-            self._counts.rows += num_rows
-            self._counts.decode_s += self._clock() - start
+            self._counts.add(SourceReport(chunks=1, rows=num_rows, decode_s=self._clock() - start))
             self._changed.notify_all()
 
     def _free(self, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Rows of a player that another process keeps: what its learner asks of it, and the counts that come back.
+"""Rows of a player that another process keeps: what its learner asks of it.
 
 Shape letters: B rows of a batch, W bytes of a row.
 """
@@ -6,42 +6,18 @@ Shape letters: B rows of a batch, W bytes of a row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederError
 
 
 class RowsLostError(FeederError):
     """The host of rows is gone or does not answer. Whether it has taken what was pushed is not known."""
-
-
-@dataclass(frozen=True)
-class SourceReport:
-    """Counts since the last report.
-
-    Fields:
-      chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
-      decode_s: seconds of the decoding threads together. waited_s: seconds in which the learner waited for rows.
-      idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
-    """
-
-    chunks: int = 0
-    rows: int = 0
-    refused: int = 0
-    reason: str = ""
-    decode_s: float = 0.0
-    waited_s: float = 0.0
-    idle_fraction: float = 0.0
-
-    def plus(self, more: SourceReport) -> SourceReport:
-        """Both together."""
-        counts = (field.name for field in fields(self) if field.name != "reason")
-        added = {name: getattr(self, name) + getattr(more, name) for name in counts}
-        return replace(self, reason=more.reason or self.reason, **added)
 
 
 @dataclass(frozen=True)

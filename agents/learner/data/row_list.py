@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederTimeoutError
 from league.agents.unroll.device_unrolls import AnyRows, concatenate_any
 

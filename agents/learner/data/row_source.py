@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from league.agents.learner.config import DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.batch import Ahead
-from league.agents.learner.data.remote_rows import RemoteRows, SourceReport
+from league.agents.learner.data.remote_rows import RemoteRows
 from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.unroll.device_unrolls import AnyRows
 from league.agents.unroll.unroll import UnrollSpec
 from league.envs.component_choice import kind_of

@@ -45,7 +45,8 @@ class FlatOptimizer:
       config: settings.
       keep_target: if True, keep a target network: a slowly moving average of the weights, for a target or a magnet.
       pipe_group: the workers that hold the other stages of this replica; None if there are none.
-      values: float32 [P], memory with the weights that the module is to have; None for memory of its own.
+      values: float32 [P], memory with the weights that the module is to have, which others may use and change too; None
+        for memory of its own.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class FlatOptimizer:
     ) -> None:
         self._config = config
         self._kind = kind_of(config.optimizer, DEFAULT_OPTIMIZER).rpartition("/")[2]  # a file may move with its run
+        self._shares = values is not None
         self._parameters = FlatParameters(module, values=values)
         values = self._parameters.values.requires_grad_(False)
         values.grad = self._parameters.gradients
@@ -156,10 +158,11 @@ class FlatOptimizer:
 
     @contextlib.contextmanager
     def _borrowed(self, values: Tensor) -> Iterator[None]:
-        if self._fresh_state:  # others compute with these weights and change them meanwhile
+        if self._shares:  # others compute with these weights and change them meanwhile
             with self._parameters.seen_as(values):
                 yield
             return
+        # A network compiled for a GPU has recorded the addresses of its own weights: it is they that change.
         kept = self.values.clone()
         self.values.copy_(values)
         try:

@@ -12,8 +12,8 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_source import SourcePlace
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederFullError, FeederTimeoutError
 from league.agents.replay.replay_source import Replay
 from league.agents.replay.replay_table import Sample

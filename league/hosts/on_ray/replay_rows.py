@@ -11,7 +11,8 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from league.agents.learner.data.remote_rows import RemoteBatch, RowsLostError, SourceReport
+from league.agents.learner.data.remote_rows import RemoteBatch, RowsLostError
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.replay.replay_table import Sample
 
 ANSWER_S = 5.0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import RemoteBatch, RowsLostError, SourceReport
+from league.agents.learner.data.remote_rows import RemoteBatch, RowsLostError
 from league.agents.learner.data.row_source import SourcePlace, make_row_source
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.remote_source import RemoteReplay
 from league.agents.replay.replay_source import Replay
@@ -47,7 +49,7 @@ class NearHost:
         if self.breaks:
             self.there.clear()
             raise RowsLostError("gone")
-        return self.source.report()
+        return replace(self.source.report(), waited_s=1e6)
 
     def batch(self, *, timeout_s: float) -> RemoteBatch | None:
         if self.fails is not None:
@@ -114,7 +116,8 @@ def test_rows_are_spread_and_each_batch_comes_from_one_host(remote: RemoteReplay
     rows = fill(remote, hosts)
     parts = [held_by(host) for host in hosts]
     assert set.union(*parts) == set(range(rows)) and not set.intersection(*parts)
-    assert remote.report().rows == rows
+    report = remote.report()
+    assert report.rows == rows and report.waited_s < 1e6, "the waits of a host are not the learner's"
     asked = set()
     while len(asked) < HOSTS:
         marks = set(batch_of(remote))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.data.remote_rows import SourceReport
 from league.agents.learner.data.row_source import RowBlocks, RowSource, SourcePlace, make_row_source
 from league.agents.learner.data.row_source_config import ROW_SOURCES
+from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederTimeoutError
 from league.agents.learner.trial import try_row_source
 from league.agents.unroll.synthetic import synthetic_unrolls

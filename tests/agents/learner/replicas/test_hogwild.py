@@ -85,7 +85,6 @@ def test_a_pass_with_a_target_network_leaves_the_weights_of_all_as_they_are(tmp_
     assert mode.shared_values is not None
     shared = torch.from_numpy(mode.shared_values.values)
     optimizer = FlatOptimizer(network, LearnerConfig(), keep_target=True, values=shared)
-    optimizer.share_state(lambda name, entry: entry.clone())
     shared[:] = torch.arange(8.0)
     with optimizer.target_weights():
         assert network.weight.abs().sum() == 0.0, "the target is of the start"

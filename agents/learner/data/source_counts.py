@@ -1,0 +1,62 @@
+"""The counts of a row source between two reports."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """Counts since the last report.
+
+    Fields:
+      chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
+      decode_s: seconds of the decoding threads together. waited_s: seconds in which the learner waited for rows.
+      idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
+    """
+
+    chunks: int = 0
+    rows: int = 0
+    refused: int = 0
+    reason: str = ""
+    decode_s: float = 0.0
+    waited_s: float = 0.0
+    idle_fraction: float = 0.0
+
+
+class SourceCounts:
+    """Adds up what is counted until it is taken. Whoever calls holds the lock of the source.
+
+    Args:
+      clock: seconds.
+    Attributes:
+      so_far: since the last report.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.so_far = SourceReport()
+        self._clock = clock
+        self._reported_at = clock()
+
+    def add(self, more: SourceReport) -> None:
+        """Count what has come."""
+        numbers = (field.name for field in fields(more) if field.name != "reason")
+        added = {name: getattr(self.so_far, name) + getattr(more, name) for name in numbers}
+        self.so_far = replace(self.so_far, reason=more.reason or self.so_far.reason, **added)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Context in which the learner waits for rows."""
+        began = self._clock()
+        yield
+        self.add(SourceReport(waited_s=self._clock() - began))
+
+    def take(self) -> SourceReport:
+        """The counts, which begin again."""
+        counts, now = self.so_far, self._clock()
+        passed = max(now - self._reported_at, 1e-9)
+        self.so_far, self._reported_at = SourceReport(), now
+        return replace(counts, idle_fraction=min(counts.waited_s / passed, 1.0))
