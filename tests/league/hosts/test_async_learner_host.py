@@ -264,7 +264,7 @@ def test_a_foreign_chunk_is_refused_and_all_players_continue(name: str, host: As
 def test_refused_chunks_of_a_learner_whose_place_another_takes_stay_counted(host: AsyncLearnerHost) -> None:
     change, _ = FOREIGN["an action beyond the last"]
     host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
-    wait_until(lambda: host._held[PLAYER].source._counts.refused == 1, "the refusal")
+    wait_until(lambda: host._held[PLAYER].source._counts.so_far.refused == 1, "the refusal")
     host.install(InstallPlayer(PLAYER))
     assert [report.refused for report in host.progress()] == [1]
 
