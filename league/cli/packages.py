@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Reason, Trust, games_line, names_in
+from league.cli.options import Json, Reason, games_line, names_in, with_trust
 from league.errors import LeagueError
 
 
@@ -18,6 +18,7 @@ def add_packages(app: typer.Typer) -> None:
     app.command("serve-policy")(serve_policy)
 
 
+@with_trust("source")
 def export(
     source: Annotated[
         str,
@@ -36,7 +37,6 @@ def export(
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
     seed: Annotated[int, typer.Option(min=0, help="Of these games.")] = 0,
-    trust: Trust = False,
 ) -> None:
     """Export a policy or a mixture as a folder with weights, manifest and model card."""
     from league.deploy.export.exporter import export_policy
@@ -53,12 +53,12 @@ def export(
             bots=names_in(bots),
             seed=seed,
             limit_s=limit,
-            trust=trust,
             progress=progress,
         )
     typer.echo(exported.text())
 
 
+@with_trust("package")
 def import_package(
     package: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder that `league export` made.", show_default=False)
@@ -70,7 +70,6 @@ def import_package(
     probability: Annotated[float, typer.Option(help="Fraction of the games of those that meet it.")] = 0.05,
     role: Annotated[str, typer.Option(help="The role that meets it; every one by default.")] = "",
     reason: Reason = "",
-    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Verify an exported policy: digests, limits and networks; with --into, admit it to a live league."""
@@ -79,7 +78,7 @@ def import_package(
 
     if into is None and name:
         raise LeagueError("--as names the policy in a run: give the run by --into.")
-    found = verify_package(package, trust=trust)
+    found = verify_package(package)
     typer.echo(found.to_json() if as_json else found.text())
     if into is not None:
         arguments = {
@@ -93,6 +92,7 @@ def import_package(
         typer.echo(f"{done['words']} (event {done['first_event']})", err=as_json)
 
 
+@with_trust("source")
 def serve_policy(
     source: Annotated[
         str,
@@ -121,7 +121,6 @@ def serve_policy(
     max_sessions: Annotated[int, typer.Option("--max-sessions", min=1, help="Games at once, with memory.")] = 10_000,
     greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action unless asked to draw.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of draws.")] = 0,
-    trust: Trust = False,
 ) -> None:
     """Serve a policy over HTTP: observations in, actions out, computed in batches; a signal ends it."""
     from league.deploy.serving.app import ServingConfig
@@ -134,7 +133,7 @@ def serve_policy(
     unix = Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else None
     where = unix or Listening.at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
     path, player = parse_source(source)
-    policy = ServedPolicy(load_policy(path, player, trust=trust), greedy=greedy, seed=seed)
+    policy = ServedPolicy(load_policy(path, player), greedy=greedy, seed=seed)
     config = ServingConfig(
         max_batch=max_batch, deadline_ms=deadline_ms, max_waiting=max_waiting, max_sessions=max_sessions
     )

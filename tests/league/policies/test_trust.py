@@ -28,7 +28,7 @@ from league.operate.history.fork import fork_run
 from league.operate.history.rewind import rewind_run
 from league.policies.exact.load_policy import load_policy
 from league.policies.loading import open_run
-from league.policies.trust import Untrusted
+from league.policies.trust import Untrusted, trust_places
 from league.run.budget import Limits
 from league.run.launch import resume, train
 from league.see.reports.lineage import read_lineage
@@ -188,7 +188,8 @@ def test_what_is_trusted_by_name_is_then_the_users_own(
     assert load_policy(run, env=EnvConfig("kuhn_poker"))
     with pytest.raises(Untrusted):
         resume(run, limits=NOW)
-    resume(run, limits=NOW, trust=True)
+    trust_places([run])
+    resume(run, limits=NOW)
     stranger()
     resume(run, limits=NOW)
 
