@@ -94,12 +94,12 @@ def read(run: OpenedRun, query: Query) -> Fleet:
     Raises:
       LeagueError: there is no such log.
     """
-    state, status = run.state, run.status
+    state, account = run.state, run.account
     series = ((title, metric, run.metrics.series(metric.name)) for title, metric in CHARTS)
     leases = list(state.leases.values())
     return Fleet(
-        is_live=run.is_live,
-        hosts=host_rows(state, status) if status is not None and run.is_live else (),
+        is_live=account.live,
+        hosts=host_rows(state, account.status) if account.live else (),
         leases=tuple(
             LeaseRow(lease.lease_id, lease.host, lease.home or "rating", lease.steps, len(lease.assignments))
             for lease in leases[:MAX_LEASES]
@@ -108,10 +108,10 @@ def read(run: OpenedRun, query: Query) -> Fleet:
         directives=len(state.directives),
         finished=state.totals.leases_finished,
         expired=state.totals.leases_expired,
-        refused=0 if status is None else status.refused,
-        hosts_lost=0 if status is None else status.hosts_lost,
+        refused=account.status.refused,
+        hosts_lost=account.status.hosts_lost,
         aborted=state.totals.aborted,
-        steps_per_s=status.steps_per_s if status is not None and run.is_live else 0.0,
+        steps_per_s=account.status.steps_per_s,
         charts=tuple(Chart(title, metric.meaning, found) for title, metric, found in series if any(found.values)),
         failures=tuple(_failures(run.notable)),
         logs=tuple(log_names(run.folder)),

@@ -83,7 +83,7 @@ def _names(run: OpenedRun) -> dict[str, tuple[str, ...]]:
     players = tuple(state.players)[:MAX_NAMES]
     roles = tuple(dict.fromkeys(player.role for player in state.players.values()))
     snapshots = tuple(reversed(state.snapshots))[:MAX_NAMES]
-    hosts = () if run.status is None else tuple(worker.name for worker in run.status.workers)
+    hosts = tuple(worker.name for worker in run.account.status.workers)
     changed = tuple(str(row.seq) for row in _changes(run) if row.is_undoable and not row.is_undone)
     return {
         "player": players + roles,

@@ -98,14 +98,14 @@ def _run_figures(folder: RunFolder, name: str) -> RunFigures:
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal, journal.one_moment():
         state, events = read_state(journal), journal.head().seq
         lineage = lineage_of(cast(Event, event) for _, event in journal.replay())
-    status = folder.read_status()
+    account = folder.account()
     ratings, series = league_ratings(state), series_of(metric_rows(folder.metrics_path))
     players = most_trained(state, MAX_PLAYERS)
     return RunFigures(
         run=str(folder.path),
         name=name,
-        phase="stopped" if status is None else folder.phase_of(status),
-        live=status is not None and folder.is_live(status),
+        phase=account.status.phase,
+        live=account.live,
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         players=len(state.players),
