@@ -10,6 +10,7 @@ from league.config.commented import chosen_in
 from league.json_report import JsonReport
 from league.see.reports.status.daemon_lines import amounts, daemon_fields, daemon_text, trouble_lines
 from league.see.reports.status.league_status import LeagueStatus, league_status
+from league.see.reports.status.player_lines import player_lines
 from league.see.reports.status.run_size import disk_bytes
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunAccount, RunFolder
@@ -113,7 +114,7 @@ class StatusReport(JsonReport):
         yield from trouble_lines(self.daemon)
         yield from league.policy_lines()
         for player in league.players:
-            yield from player.lines()
+            yield from player_lines(player)
 
     def _troubles(self) -> Iterator[tuple[int, str, str]]:
         """Yields how many of something there are, its noun, and what happened to them."""
