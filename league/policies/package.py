@@ -31,7 +31,7 @@ from league.policies.frozen import (
     FrozenFolder,
     read_snapshot_folder,
 )
-from league.policies.stored_game import Game, StoredSpec
+from league.policies.stored_game import StoredGame, StoredSpec
 from league.policies.trust import admit_marked, admit_trusted
 from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, read_verified, sha256_hex
@@ -163,7 +163,7 @@ class PackageManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run: str
     reason: str
     is_drawn: bool
-    game: Game
+    game: StoredGame
     members: tuple[Member, ...]
     preprocessing: tuple[FieldInput, ...]
     core_state: CoreState

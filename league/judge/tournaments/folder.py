@@ -19,7 +19,7 @@ from league.judge.tournaments.records import (
     BatchKey,
     BatchPlayed,
     Enrolled,
-    Member,
+    EnrolledPolicy,
     TournamentConfig,
     TournamentCreated,
 )
@@ -97,7 +97,7 @@ class TournamentFolder:
         """Keep a contender's weights in the folder, so that the tournament no longer needs where they came from."""
         members = []
         for copy in contender.copies:
-            members.append(Member(copy.name, copy.weight, self.snapshots.put(copy.weights, copy.manifest)))
+            members.append(EnrolledPolicy(copy.name, copy.weight, self.snapshots.put(copy.weights, copy.manifest)))
         return Enrolled(contender.name, contender.identity, contender.reason, tuple(members))
 
     def contender(self, enrolled: Enrolled) -> Contender:

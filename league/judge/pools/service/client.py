@@ -23,8 +23,8 @@ from league.judge.pools.service.messages import (
     Fail,
     Finish,
     Hello,
-    Refusal,
     Welcome,
+    WorkerRefusal,
     version_mark,
 )
 from league.store.snapshots import SnapshotManifest, sha256_hex
@@ -176,6 +176,6 @@ class PoolClient:
 
 def _sentence(answer: httpx.Response) -> str:
     try:
-        return msgspec.json.decode(answer.content, type=Refusal).error
+        return msgspec.json.decode(answer.content, type=WorkerRefusal).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         return f"it answered {answer.status_code}"

@@ -14,7 +14,7 @@ MAX_NAMES = 300
 MAX_CHANGES = 30
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OperationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The operation whose form is open. The rest fills its first argument."""
 
     name: str = ""
@@ -58,7 +58,7 @@ class Operations(msgspec.Struct, frozen=True):
     value: str
 
 
-def read(run: OpenedRun, query: Query) -> Operations:
+def read(run: OpenedRun, query: OperationsQuery) -> Operations:
     """Forms and changes of a run."""
     return Operations(
         refusal=_refusal(run),

@@ -6,20 +6,17 @@ import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
+from league.see.page.registry import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
-from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
+from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
 from league.store.run_folder import AlertStatus, RunAccount
 from league.store.supervision import read_supervision
 
 SILENT_S = 30.0
 """Age of a live daemon's heartbeat above which it counts as unhealthy, as at the control door."""
 LOW_DISK_BYTES = 1 << 30
-
-
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -64,13 +61,13 @@ class Overview(msgspec.Struct, frozen=True):
     best_rating: MetricSeries
     speed: MetricSeries
     checks: tuple[Check, ...]
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     expected: str
     counts: str
     heartbeat_at: float
 
 
-def read(run: OpenedRun, query: Query) -> Overview:
+def read(run: OpenedRun, query: NoQuery) -> Overview:
     """The overview of a run."""
     state, account = run.state, run.account
     status = account.status

@@ -21,7 +21,7 @@ from league.see.reports.figures.meta_game import MetaGame, meta_game
 from league.see.reports.figures.opponent_mix import OpponentMix, opponent_mix
 from league.see.reports.figures.payoff_matrix import PayoffMatrix, payoff_matrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime, ratings_over_time
-from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
+from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
@@ -56,7 +56,7 @@ class RunFigures(msgspec.Struct, frozen=True):
     payoff: PayoffMatrix
     lineage: LineageGraph
     meta_game: MetaGame
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     curves: tuple[Curve, ...]
     player_curves: tuple[PlayerCurves, ...]
     mixes: tuple[OpponentMix, ...]
