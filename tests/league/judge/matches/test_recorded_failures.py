@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from league.agents.acting.policy import ActInputs
+from league.envs.plugins import admit
 from league.envs.protocol import EnvConfig
 from league.judge.matches.match import play_match
 from league.judge.matches.match_result import MatchResult
@@ -17,7 +18,7 @@ from league.judge.recording.recorder import record_game
 from league.judge.recording.recording import Recording
 from league.judge.recording.replay import CorruptReplay, Replay, ReplayError, ReplayMismatch, SeatHolder, check_replay
 from league.judge.recording.replay_file import decode_replay, encode_replay
-from league.see.games.playback import frames_of, verify_replay
+from league.see.games.playback import frames_of, names_of_replay, verify_replay
 from tests.league.judge.matches import test_failing_games
 from tests.league.judge.matches.eval_runs import RulePolicy, first_legal
 from tests.league.judge.matches.test_failing_games import ROUNDS, Fragile
@@ -55,6 +56,7 @@ def recorded(env: EnvConfig, *, is_recorded: bool = True) -> tuple[MatchResult, 
     recording = Recording((SeatHolder("home"), SeatHolder("away")), kept.append) if is_recorded else None
     policies = [RulePolicy(mixed), RulePolicy(mixed)]
     result = play_match(env, policies, games=2 * GROUPS, seed=3, recording=recording)
+    admit(found.entry for replay in kept for found in names_of_replay(replay))
     return result, [decode_replay(encode_replay(replay)) for replay in kept]
 
 
