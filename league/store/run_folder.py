@@ -73,7 +73,7 @@ class AlertStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Troubles:
-    """What troubles a run, as its daemon counts it; part of the heartbeat, and from there of every view of a run.
+    """The troubles of a run as its daemon counts them: a part of the heartbeat, and from there of every view of a run.
 
     Fields:
       refused, hosts_lost: answers refused and hosts lost since the daemon's start.
