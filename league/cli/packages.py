@@ -34,6 +34,9 @@ def export(
     torch_export: Annotated[
         bool, typer.Option("--torch-export", help="Also as a graph of torch.export, checked likewise.")
     ] = False,
+    numpy: Annotated[
+        bool, typer.Option("--numpy", help="Also as one Python file that needs numpy alone, checked likewise.")
+    ] = False,
     games: Annotated[int, typer.Option(min=0, help="Games against each bot for the card; 0 for none.")] = 100,
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
@@ -49,7 +52,9 @@ def export(
             path,
             target,
             player=player,
-            graphs=[kind for kind, asked in (("onnx", onnx), ("torch_export", torch_export)) if asked],
+            graphs=[
+                kind for kind, asked in (("onnx", onnx), ("torch_export", torch_export), ("numpy", numpy)) if asked
+            ],
             games=games,
             bots=names_in(bots),
             seed=seed,

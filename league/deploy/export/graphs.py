@@ -12,16 +12,18 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from league.agents.nets.heads import CategoricalHead
 from league.agents.nets.network import Network
 from league.deploy.export.inputs import random_inputs
+from league.deploy.export.numpy_file import numpy_file, numpy_runner
 from league.deploy.export.onnx_graph import OPSET, onnx_bytes, onnx_runner
 from league.deploy.export.step_module import StepModule, run_steps, traced
 from league.envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.policies.package import Graph, Parity
 
-ONNX, TORCH_EXPORT = "onnx", "torch_export"
-ENDINGS = {ONNX: "onnx", TORCH_EXPORT: "pt2"}
+ONNX, TORCH_EXPORT, NUMPY = "onnx", "torch_export", "numpy"
+ENDINGS = {ONNX: "onnx", TORCH_EXPORT: "pt2", NUMPY: "py"}
 TOLERANCE = 1e-5
 PARITY_ROWS, PARITY_STEPS = (1, 8), 4
 
@@ -49,7 +51,7 @@ def make_graphs(
         try:
             program = traced(module, spec)
             for kind in kinds:
-                payload, run = _onnx(program, module) if kind == ONNX else _torch_export(program)
+                payload, run = _made(kind, program, module, spec, member=member)
                 made.append((kind, payload, run))
         except LeagueError:
             raise
@@ -74,7 +76,8 @@ def _checked(
             f"The {kind} graph of {member} differs from its network by {parity.max_difference:.3g}, more than "
             f"{TOLERANCE:g}: it was not exported."
         )
-    version = f"opset {OPSET}" if kind == ONNX else f"torch {torch.__version__.partition('+')[0]}"
+    torch_version = f"torch {torch.__version__.partition('+')[0]}"
+    version = {ONNX: f"opset {OPSET}", NUMPY: "numpy"}.get(kind, torch_version)
     return Graph(kind, member, file, module.inputs, module.outputs, version, parity)
 
 
@@ -99,6 +102,20 @@ def _difference(wanted: Sequence[tuple[Tensor, ...]], given: Sequence[tuple[Tens
             if want.numel():
                 worst = max(worst, float(((have - want).abs() / want.abs().clamp(min=1.0)).max()))
     return worst
+
+
+def _made(
+    kind: str, program: torch.export.ExportedProgram, module: StepModule, spec: EnvSpec, *, member: str
+) -> tuple[bytes, Run]:
+    if kind == ONNX:
+        return _onnx(program, module)
+    if kind == TORCH_EXPORT:
+        return _torch_export(program)
+    numbered = type(module.network.head) is CategoricalHead  # what is derived from it acts otherwise
+    text = numpy_file(
+        program, module, member=member, game=spec.env_id, core_size=module.network.core_size, numbered=numbered
+    )
+    return text.encode(), numpy_runner(text)
 
 
 def _onnx(program: torch.export.ExportedProgram, module: StepModule) -> tuple[bytes, Run]:

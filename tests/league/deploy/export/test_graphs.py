@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +121,32 @@ def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(("wanted", "given"), [(np.nan, 0.0), (0.0, np.nan), (np.inf, np.inf), (-np.inf, 1.0)])
 def test_a_number_that_is_not_finite_never_passes_for_equal(wanted: float, given: float) -> None:
     assert graphs._difference([(torch.tensor([wanted]),)], [(torch.tensor([given]),)]) == np.inf
+
+
+@pytest.mark.parametrize("name", ["uniform_mix", "impala_resnet", "dict", "transformer", "lstm"])
+def test_a_file_of_numpy_alone_is_the_network(name: str) -> None:
+    spec, network = built(name)
+    ((graph, _),) = make_graphs(["numpy"], network, spec, member="x", stem="model")
+    assert graph.file == "model.py" and graph.parity.max_difference <= 1e-5
+
+
+def test_the_exported_file_plays_where_there_is_no_torch(tmp_path: Path) -> None:
+    network = NetworkConfig(hidden=(8,), core="lstm", core_size=4)
+    made = MadeRun(tmp_path / "run", env=FOUR, network=network)
+    made.snapshot("main-0", network_of(made.config, seed=1))
+    exported = export_policy(made.close(), tmp_path / "package", graphs=["numpy"])
+    program = f"""
+import sys
+sys.modules["torch"] = None
+sys.path.insert(0, {str(exported.path)!r})
+import numpy as np
+from model import Policy
+board, mask = np.zeros((2, 6, 7), np.bool_), [False] * 3 + [True] * 4
+drawn = {{Policy(seed).act({{"board": board}}, mask) for seed in range(40)}}
+policy = Policy(greedy=True)
+first = [policy.act({{"board": board}}, mask) for _ in range(3)]
+policy.reset()
+print(drawn, first == [policy.act({{"board": board}}, mask) for _ in range(3)])
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "{3, 4, 5, 6} True\n", ran.stderr
