@@ -21,6 +21,7 @@ PARTS: Mapping[str, str] = {
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
     "ray_groups": "benchmarks.lineage.ray_groups:ray_groups",
+    "peers": "benchmarks.lineage.peers:peers",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
     "replay": "benchmarks.lineage.replay:report",
     "search": "benchmarks.lineage.search:search_rows",
