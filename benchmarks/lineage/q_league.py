@@ -98,8 +98,6 @@ def _mean_of_snapshots(run: OpenRun, player: str) -> tuple[float, int]:
     return nash_conv(run.env, [(1.0, members_of(policy)[0][1]) for policy in policies]), len(newer)
 
 
-
-
 def _trained(name: str, run_dir: Path, *settings: str) -> OpenRun:
     source = CONFIGS / name
     config = load_config(source, overrides=["evaluation.bots=[]", *settings])

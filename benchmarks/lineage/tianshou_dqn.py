@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 from typing import Any
@@ -64,10 +65,8 @@ def dqn(seed: int, *, core_s: float) -> float | None:
         verbose=False,
         show_progress=False,
     )
-    try:
+    with contextlib.suppress(_OverError):
         algorithm.run_training(params)
-    except _OverError:
-        pass
     return games.reached_s
 
 
