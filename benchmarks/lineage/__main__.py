@@ -17,6 +17,7 @@ from benchmarks.rows import measure_rows
 
 PARTS: Mapping[str, str] = {
     "a2c": "benchmarks.lineage.a2c:report",
+    "actor_hosts": "benchmarks.lineage.actor_hosts:actor_hosts",
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
