@@ -10,12 +10,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.report import Report
 from league.agents.torch_runtime import prepare_process
 from league.config.loading import load_config
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.match import play_match
-from league.policies.exact.behaviours import members_of
+from league.policies.exact.behaviours import Fields, PolicyFunction, members_of
 from league.policies.exact.exploitability import nash_conv
 from league.policies.loading import OpenRun, load_from_run, load_selection, open_run
 from league.policies.select import Selection
@@ -68,12 +71,26 @@ def tic_tac_toe(report: Report, run_dir: Path) -> None:
     snapshots = sum(info.player == "main-0" for info in state.snapshots.values())
     report.add("Ape-X DQN in a league on tic-tac-toe: snapshots of the main agent", snapshots, "", at_least=2)
     report.add("the same: decisions of the main agent learnt from", state.players["main-0"].trained_steps, "")
+    ((_, noisy),) = members_of(policy)
+    played = {"uniform play": _uniform, "the main agent": noisy, "its likeliest actions": _likeliest(noisy)}
+    for name, exact in played.items():
+        report.add(f"the same: exact NashConv of {name}", nash_conv(run.env, exact), "of 4")
     for bot, least in (("random", 0.9), ("tactical", None), ("minimax", None)):
         players = [policy.as_seat_policy(), bot_policy(bot, seed=GAME_SEED)]
         wins, draws, losses = play_match(run.env, players, games=GAMES, seed=GAME_SEED, opening_plies=0).counts()
         score = (wins + 0.5 * draws) / (wins + draws + losses)
         report.add(f"the same: score against {bot}", score, "of 1", at_least=least)
         report.add(f"the same: games lost to {bot}", losses / (wins + draws + losses), "of 1")
+
+
+def _uniform(fields: Fields, legal: NDArray[np.bool_]) -> NDArray[np.float64]:
+    del fields
+    return legal / legal.sum(1, keepdims=True)
+
+
+def _likeliest(policy: PolicyFunction) -> PolicyFunction:
+    """The policy that always takes the likeliest action of another one."""
+    return lambda fields, legal: np.eye(legal.shape[1])[policy(fields, legal).argmax(1)]
 
 
 def kuhn(report: Report, run_dir: Path) -> None:
