@@ -117,8 +117,8 @@ def measured(config: RunConfig) -> Measured:
         transitions = play.env_steps - env_steps
     chunk = config.actors.num_envs * config.learner.unroll_length
     chunks = transitions / chunk
-    each = [used[kind] / chunks for kind in ("actor_host", "learner_host", "replay_host")]
-    return Measured(Costs(*each, decisions=chunk), transitions, play.version - version, seconds)
+    actor_s, learner_s, replay_s = (used[kind] / chunks for kind in ("actor_host", "learner_host", "replay_host"))
+    return Measured(Costs(actor_s, learner_s, replay_s, decisions=chunk), transitions, play.version - version, seconds)
 
 
 class _Play:

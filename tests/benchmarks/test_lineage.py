@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,9 @@ def test_the_clock_of_a_peer_stands_still_while_it_is_judged() -> None:
 
     def push_left(seen: np.ndarray) -> np.ndarray:
         looked.append(len(seen))
+        began = time.process_time()
+        while time.process_time() - began < 0.01:
+            pass
         return np.zeros(len(seen), np.int64)
 
     assert games.is_over(push_left)
@@ -30,4 +35,4 @@ def test_the_clock_of_a_peer_stands_still_while_it_is_judged() -> None:
     assert set(looked) == {20} and 8.0 <= games.score <= 11.0 and games.reached_s is None
     assert JudgedGames("CartPole-v1", core_s=1e9).is_over(push_left) is False
     games.is_over(push_left)
-    assert games.used_s - used_s < 0.01, "the judgement itself is not counted"
+    assert games.used_s - used_s < 0.05, "the judgement itself is not counted"

@@ -78,7 +78,7 @@ def test_training_pauses_before_the_rows_fill_the_disk_and_continues(
     assert said.count("Training is paused") == said.count("Training continues") == 1
     events = events_of(run)
     changes = [place for place, event in enumerate(events) if isinstance(event, SettingsChanged)]
-    assert [events[place].by for place in changes] == [BY, BY]  # type: ignore[attr-defined]
+    assert [event.by for event in events if isinstance(event, SettingsChanged)] == [BY, BY]
     granted = [any(isinstance(event, LeaseGranted) for event in part) for part in parts_of(events, changes)]
     assert granted == [True, False, True]
     assert state_of(run).totals.env_steps >= STEPS and verify_run(run).problems == ()

@@ -190,9 +190,9 @@ def test_replays_of_all_groups_have_to_fit_together(
     spec = spec_of(config.env)
     row_bytes = RowLayout(UnrollSpec(spec, config.learner.unroll_length)).row_bytes
     needed = row_bytes * (4000 + 2 * 2000)
-    monkeypatch.setattr(plugin_checks, "disk_space", lambda path: (room[-1], 10 * needed))
-    monkeypatch.setattr(plugin_checks.os, "sysconf", lambda name: room[-1] if name == "SC_PHYS_PAGES" else 1)
     room = [needed]
+    monkeypatch.setattr(plugin_checks, "disk_space", lambda path: (room[-1], 10 * needed))
+    monkeypatch.setattr("os.sysconf", lambda name: room[-1] if name == "SC_PHYS_PAGES" else 1)
     require_working_names(config, spec, source="test", folder=tmp_path / "run")
     room.append(needed - 1)
     with pytest.raises(ConfigError) as caught:
