@@ -78,7 +78,7 @@ def tic_tac_toe(report: Report, run_dir: Path) -> None:
     played = {"uniform play": _uniform, "the main agent": noisy, "its likeliest actions": _likeliest(noisy)}
     for name, exact in played.items():
         exploited = small_game(run.env, limit_s=VISIT_S).nash_conv(exact)
-        report.add(f"the same: exact NashConv of {name}", exploited, "of 4")
+        report.add(f"the same: exact NashConv of {name}", exploited, "of 2")
     for bot, least in (("random", 0.9), ("tactical", None), ("minimax", None)):
         players = [policy.as_seat_policy(), bot_policy(bot, seed=GAME_SEED)]
         wins, draws, losses = play_match(run.env, players, games=GAMES, seed=GAME_SEED, opening_plies=0).counts()

@@ -60,8 +60,8 @@ def report(folder: Path) -> Report:
     """The rows of this part, in core-seconds of one thread."""
     prepare_process()
     made = Report()
+    _file(made, folder)  # first: memory that others have given back to the allocator would be used and not be seen
     _tree(made)
-    _file(made, folder)
     _learner(made)
     return made
 
