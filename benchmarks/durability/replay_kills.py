@@ -1,6 +1,6 @@
 """Thirty SIGKILLs of replay hosts under load: rows that are lost, damaged or there twice, and how long who waited.
 
-Rows are told apart by their rewards. Each of several threads pushes chunk after chunk, so that its rows in a host have
+Rows differ in their rewards. Each of several threads pushes chunk after chunk, so that its rows in a host have
 their marks in the order of their serials. A missing row was evicted only if the thread's older ones are missing too.
 """
 

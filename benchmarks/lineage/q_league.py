@@ -1,6 +1,6 @@
 """Players of action values in a league: Ape-X DQN on tic-tac-toe, and DQN beside V-trace on Kuhn poker.
 
-A DQN plays one action almost surely. In a game of hidden cards that can be exploited, however well it is learnt; the
+A DQN nearly always plays one action. In a game of hidden cards that can be exploited, however well it is learnt; the
 mean of its snapshots mixes as those of fictitious play do.
 """
 
