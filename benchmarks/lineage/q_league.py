@@ -89,7 +89,8 @@ def tic_tac_toe(report: Report, run_dir: Path) -> None:
 
 def _uniform(fields: Fields, legal: NDArray[np.bool_]) -> NDArray[np.float64]:
     del fields
-    return np.divide(legal, legal.sum(1, keepdims=True), dtype=np.float64)
+    shares: NDArray[np.float64] = legal / legal.sum(1, keepdims=True)
+    return shares
 
 
 def _likeliest(policy: PolicyFunction) -> PolicyFunction:
