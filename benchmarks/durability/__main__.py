@@ -18,7 +18,6 @@ ROWS = {
     "daemon_loop": "benchmarks.durability.daemon_loop:rows",
     "files": "benchmarks.durability.files:rows",
     "kills": "benchmarks.durability.kills:rows",
-    "replay_kills": "benchmarks.durability.replay_kills:rows",
     "recovery": "benchmarks.durability.recovery:rows",
     "training_time": "benchmarks.durability.training_time:rows",
     "memory": "benchmarks.durability.memory:rows",

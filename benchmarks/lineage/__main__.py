@@ -25,6 +25,7 @@ PARTS: Mapping[str, str] = {
     "peers": "benchmarks.lineage.peers:peers",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
     "replay": "benchmarks.lineage.replay:report",
+    "replay_kills": "benchmarks.lineage.replay_kills:replay_kills",
     "search": "benchmarks.lineage.search:search_rows",
     "evolution": "benchmarks.lineage.evolution:evolution",
 }

@@ -46,7 +46,7 @@ from league.hosts.protocol import (
 )
 from league.hosts.setup import HostSetup
 
-KILLS, HOSTS = 30, 2
+KILLS, HOSTS, SEED = 30, 2, 1
 ENV = EnvConfig("tic_tac_toe")
 RUN, PLAYER = "kills", "main-0"
 STEPS, CHUNK, THREADS = 4, 64, 4
@@ -108,7 +108,7 @@ class Pushes:
 
 @dataclass
 class Watch:
-    """What the runtime reports. version: of the learner; longest_s: between two reports with different versions."""
+    """Reports of the runtime. version: of the learner; longest_s: between two reports with different versions."""
 
     runtime: RayRuntime
     version: int = -1
@@ -134,9 +134,9 @@ class Watch:
         return events
 
 
-def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
-    """Add the rows. scale: part of the kills. seed: of the host that each kill is for."""
-    kills, rng = max(round(KILLS * scale), 1), np.random.default_rng(seed)
+def replay_kills(folder: Path) -> Report:
+    """The rows of this part."""
+    report, kills, rng = Report(), KILLS, np.random.default_rng(SEED)
     setup = _setup(folder / "rows")
     settings = RuntimeConfig(
         kind="ray", address="local", actor_hosts=1, learner_hosts=1, replay_hosts=HOSTS, object_store_mb=80
@@ -154,6 +154,7 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
                 _kill(watch, f"replay-{rng.integers(HOSTS)}")
                 print(f"version {watch.version}, {len(pushes.acknowledged)} rows acknowledged", flush=True)
     _add(report, kills, pushes, watch, _found(setup, folder / "rows"), push_s=setup.deadlines.push_s)
+    return report
 
 
 def _kill(watch: Watch, name: str) -> None:
