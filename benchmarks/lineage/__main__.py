@@ -17,12 +17,15 @@ from benchmarks.rows import measure_rows
 
 PARTS: Mapping[str, str] = {
     "a2c": "benchmarks.lineage.a2c:report",
+    "actor_hosts": "benchmarks.lineage.actor_hosts:actor_hosts",
     "modes": "benchmarks.lineage.modes:bytes_sent",
     "modes_kuhn": "benchmarks.lineage.modes:kuhn",
     "free_modes": "benchmarks.lineage.free_modes:free_modes",
     "ray_groups": "benchmarks.lineage.ray_groups:ray_groups",
+    "peers": "benchmarks.lineage.peers:peers",
     "q_learning": "benchmarks.lineage.q_learning:q_learning",
     "replay": "benchmarks.lineage.replay:report",
+    "replay_kills": "benchmarks.lineage.replay_kills:replay_kills",
     "search": "benchmarks.lineage.search:search_rows",
     "evolution": "benchmarks.lineage.evolution:evolution",
 }

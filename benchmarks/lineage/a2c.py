@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.lineage.sb3_a2c import add_rows
+from benchmarks.lineage.sb3 import add_a2c
 from benchmarks.report import Report
 from league.agents.torch_runtime import prepare_process
 from league.config.loading import load_config
@@ -107,5 +107,5 @@ def report(folder: Path) -> Report:
     made.add("a2c: a batch of 16 games over single ones, env steps", speeds[16] / speeds[1], "x")
     made.add("a2c: a batch of 64 games over single ones, env steps", speeds[64] / speeds[1], "x")
     made.add(f"a2c: CartPole to {RETURN:g}", core_s_to_return(config), "core-s", at_most=60.0)
-    add_rows(made, budget_core_s=BUDGET_CORE_S)
+    add_a2c(made, budget_core_s=BUDGET_CORE_S)
     return made

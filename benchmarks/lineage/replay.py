@@ -1,4 +1,4 @@
-"""Replay: its tree, its rows in a mapped file, a learner that samples beside one that does not, and Ape-X.
+"""Replay: its tree, its rows in a mapped file, and a learner that samples beside one that does not.
 
 Shape letters: B rows of a batch.
 """
@@ -44,10 +44,6 @@ ROUNDS = 7
 ENV = EnvConfig("connect_four")
 GAME = spec_of(ENV)
 SPEC = UnrollSpec(GAME, STEPS)
-APEX_IN, APEX_BATCHES, APEX_ACTORS = 12_500.0, 19.0, 360
-"""Transitions and batches of 512 a second, and actors, of Horgan et al. 2018, Ape-X, section 4.1."""
-HOST_STEPS = 3_000.0
-"""Decisions a second of one actor host on a core, for the hosts that are simulated."""
 
 
 class Replayed(VTraceObjective):
@@ -64,10 +60,9 @@ def report(folder: Path) -> Report:
     """The rows of this part, in core-seconds of one thread."""
     prepare_process()
     made = Report()
+    _file(made, folder)  # first: memory that others have given back to the allocator would be used and not be seen
     _tree(made)
-    rows_in_s = _file(made, folder)
     _learner(made)
-    _apex(made, rows_in_s)
     return made
 
 
@@ -84,8 +79,8 @@ def _tree(made: Report) -> None:
     made.add("sum tree of 2^20: sample and update 512 rows", 1e3 * (sample_s + update_s), "ms", at_most=0.8)
 
 
-def _file(made: Report, folder: Path) -> float:
-    """Rows in a mapped file; returns core-seconds for a row that comes as a chunk."""
+def _file(made: Report, folder: Path) -> None:
+    """Rows in a mapped file."""
     before = _anonymous_bytes()
     layout = RowLayout(SPEC)
     options = ReplayConfig(capacity=FILE_ROWS, min_rows=1)
@@ -109,7 +104,6 @@ def _file(made: Report, folder: Path) -> float:
     made.add("samples of 512 rows with priorities and weights", BATCH / sample_s, "rows/core-s")
     made.add("rows decoded from chunks", 1.0 / decode_s, "rows/core-s")
     made.add("anonymous memory of a replay over a mapped file", grown / 2**20, "MiB", at_most=64.0)
-    return insert_s + decode_s
 
 
 def _learner(made: Report) -> None:
@@ -159,17 +153,6 @@ def _step(config: LearnerConfig, source: RowSource[Any], chunk: Any) -> Callable
     return step
 
 
-def _apex(made: Report, rows_in_s: float) -> None:
-    """By arithmetic from the costs above: what one core that takes chunks in has to do for so many actors."""
-    most = STEPS / rows_in_s
-    made.add("transitions that one core of a replay takes in", most, "1/s", at_least=APEX_IN)
-    for hosts in (2, 8):
-        taken = min(hosts * HOST_STEPS, most)
-        made.add(f"transitions in, {hosts} actor hosts of 3,000/s (arithmetic)", taken, "1/s")
-    share = APEX_IN / most
-    made.add(f"share of a core for the {APEX_ACTORS} actors of Ape-X (arithmetic)", share, "cores", at_most=1.0)
-
-
 def _core_seconds(call: Callable[[], object], *, calls: int) -> float:
     """Median over the rounds of the core-seconds of one call."""
     return float(np.median([_once(call, calls=calls) for _ in range(ROUNDS)]))
@@ -183,8 +166,6 @@ def _once(call: Callable[[], object], *, calls: int) -> float:
 
 
 def _anonymous_bytes() -> int:
-    """Resident memory of this process that is of no file."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return 1024 * int(line.split()[1])
-    raise OSError("this system does not say how much memory is anonymous")
+    """Resident memory of this process that is of no file: the pages that every mapping names as anonymous."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))

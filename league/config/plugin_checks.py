@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -66,13 +67,15 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str, fold
       ConfigError: with every problem at once.
     """
     plain = sum(group.count for group in config.league.players if not has_own(group))
-    problems = [*_network_problems(config, spec), *_bot_problems(config)]
-    problems += _row_source_problems(config, spec, folder, players=plain)
+    problems = [*_network_problems(config, spec), *_bot_problems(config), *_row_source_problems(config, spec)]
+    kept = [_kept_rows(config, spec, players=plain, place="")] if plain else []
     for index, group in enumerate(config.league.players):
         if has_own(group):
-            own = settings_of(config, group.player_id(0)).in_place_of(config)
-            found = [*_network_problems(own, spec), *_row_source_problems(own, spec, folder, players=group.count)]
-            problems += [f"league.players.{index}.{problem}" for problem in found if problem not in problems]
+            own, place = settings_of(config, group.player_id(0)).in_place_of(config), f"league.players.{index}."
+            found = [*_network_problems(own, spec), *_row_source_problems(own, spec)]
+            problems += [f"{place}{problem}" for problem in found if problem not in problems]
+            kept.append(_kept_rows(own, spec, players=group.count, place=place))
+    problems += _room_problems([rows for rows in kept if rows], folder)
     problems += [*_generator_problems(config)]
     problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
@@ -249,23 +252,16 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     return state
 
 
-def _row_source_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, *, players: int) -> Iterator[str]:
-    """Conflicts of a replay with the algorithm, the game and the machine, one sentence each.
-
-    Args:
-      folder: of a run that is to begin; None for one that has its files. players: that have these settings.
-    """
+def _row_source_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
+    """Conflicts of a replay with the algorithm and the game, one sentence each."""
     if kind_of(config.learner.row_source) != "replay":
         return
-    try:
-        yield from _replay_problems(config, spec, folder, players)
-    except ValueError:
-        return  # a part of the configuration cannot be made, which is said elsewhere
+    with contextlib.suppress(ValueError):  # a part of the configuration cannot be made, which is said elsewhere
+        yield from _replay_problems(config, spec)
 
 
-def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, players: int) -> Iterator[str]:
-    learner = config.learner
-    options: ReplayConfig = make_options(ReplayConfig, given_options(learner.row_source), place="learner.row_source")
+def _replay_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
+    learner, options = config.learner, _replay_options(config)
     if needs_fresh(learner):
         yield (
             "learner.row_source: replay samples old decisions again, and "
@@ -284,26 +280,70 @@ def _replay_problems(config: RunConfig, spec: EnvSpec, folder: Path | None, play
             f"runtime.replay_hosts: {options.capacity} rows over {hosts} hosts are {share} for each, less than "
             f"learner.batch_rows {learner.batch_rows}; use fewer hosts, or a larger learner.row_source.capacity"
         )
-    recorded = make_acting(config.actors.acting, spec, ActingPlace()).recorded
-    if options.initial == "actor" and "values" not in recorded:
+    if options.initial == "actor" and "values" not in _recorded(config, spec):
         yield (
             f"learner.row_source.initial: actor needs the values of the acting policy, and actors.acting "
             f"{kind_of(config.actors.acting)} does not record them; use max"
         )
-    network = build_network(spec, config.network, seed=0)
-    row_bytes = RowLayout(
-        UnrollSpec.of(spec, network, unroll_length=learner.unroll_length, recorded=recorded)
-    ).row_bytes
-    needed = options.capacity * row_bytes * players
-    rows = f"{options.capacity:,} rows of {row_bytes:,} bytes for {counted(players, 'player')} are {size_text(needed)}"
-    if options.storage == "memory":
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if needed > memory:
-            yield (
-                f"learner.row_source.capacity: {rows}, and this machine has {size_text(memory)} of memory; "
-                "use storage: file"
-            )
-    elif folder is not None:
+
+
+def _replay_options(config: RunConfig) -> ReplayConfig:
+    given = given_options(config.learner.row_source)
+    options: ReplayConfig = make_options(ReplayConfig, given, place="learner.row_source")
+    return options
+
+
+def _recorded(config: RunConfig, spec: EnvSpec) -> tuple[str, ...]:
+    return make_acting(config.actors.acting, spec, ActingPlace()).recorded
+
+
+@dataclass(frozen=True)
+class _KeptRows:
+    """The rows that the replays of a group keep at most; text: with their key and arithmetic."""
+
+    num_bytes: int
+    in_file: bool
+    text: str
+
+
+def _kept_rows(config: RunConfig, spec: EnvSpec, *, players: int, place: str) -> _KeptRows | None:
+    """Of players with these settings; None where they have no replay, or one that cannot be made.
+
+    Args:
+      place: prefix of the keys of settings of their own.
+    """
+    if kind_of(config.learner.row_source) != "replay":
+        return None
+    try:
+        options, network = _replay_options(config), build_network(spec, config.network, seed=0)
+        unrolls = UnrollSpec.of(
+            spec, network, unroll_length=config.learner.unroll_length, recorded=_recorded(config, spec)
+        )
+    except ValueError:
+        return None
+    row_bytes = RowLayout(unrolls).row_bytes
+    num_bytes = options.capacity * row_bytes * players
+    text = (
+        f"{place}learner.row_source.capacity: {options.capacity:,} rows of {row_bytes:,} bytes for "
+        f"{counted(players, 'player')} are {size_text(num_bytes)}"
+    )
+    return _KeptRows(num_bytes, options.storage == "file", text)
+
+
+def _room_problems(kept: list[_KeptRows], folder: Path | None) -> Iterator[str]:
+    """Replays of all groups together that have no place in memory, or on the disk of a run that is to begin."""
+    in_memory, in_files = ([rows for rows in kept if rows.in_file is in_file] for in_file in (False, True))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if sum(rows.num_bytes for rows in in_memory) > memory:
+        yield f"{_sum_text(in_memory)}, and this machine has {size_text(memory)} of memory; use storage: file"
+    if in_files and folder is not None:
         free, _ = disk_space(next(parent for parent in folder.parents if parent.exists()))
-        if needed > free:
-            yield f"learner.row_source.capacity: {rows}, and {size_text(free)} are free on the disk of {folder}"
+        if sum(rows.num_bytes for rows in in_files) > free:
+            yield f"{_sum_text(in_files)}, and {size_text(free)} are free on the disk of {folder}"
+
+
+def _sum_text(kept: list[_KeptRows]) -> str:
+    """The replays by size, and their sum where they are several."""
+    texts = [rows.text for rows in sorted(kept, key=lambda rows: -rows.num_bytes)]
+    total = size_text(sum(rows.num_bytes for rows in kept))
+    return texts[0] if len(texts) == 1 else f"{'; '.join(texts)}; together {total}"

@@ -74,7 +74,8 @@ def test_the_policy_finds_the_best_action_of_each_observation(algorithm: str, la
     tried = torch.linspace(-2, 2, 81)
     each = {"x": seen[:, None, :].expand(19, 81, 1)}
     summit = tried[network.head.action_values(each, tried[None, :, None].expand(19, 81, 1))[0].argmax(1)]
-    # It stands on the summit of its critic. The summit is flat: a value that is wrong by 0.03 moves it by 0.18.
+    # It stands on the summit of its critic. The summit is flat: a value that is wrong by 0.03 moves it by 0.18. Plain
+    # regressions of the reward by networks of this size have theirs 0.07 to 0.24 off after as many steps.
     assert (best[:, 0] - summit).abs().mean().item() < 0.06
     assert (best - seen).abs().mean().item() < 0.25  # 0.47 at the start
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from league.agents.replay.row_bytes import RowLayout
+from league.agents.unroll.unroll import UnrollSpec
+from league.config import plugin_checks
 from league.config.loading import parse_config
 from league.config.player_settings import OwnValue, has_own, own_settings, own_values, settings_of
 from league.config.plugin_checks import require_working_names
@@ -172,3 +176,34 @@ def test_what_differs_is_listed_with_the_value_of_the_run() -> None:
     ]
     (remark,) = player_remarks(config_of())
     assert remark.startswith('own: learner.batch_rows 16 (run: 128), learner.algorithm.kind "ppo" (run: "vtrace"), ')
+
+
+@pytest.mark.parametrize("storage", ["memory", "file"])
+def test_replays_of_all_groups_have_to_fit_together(
+    storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(
+        {"network": {"hidden": [8]}, "learner": {"row_source": {"kind": "replay", "capacity": 2000}}},
+        network={"head": "q_values"},
+        learner={"algorithm": "dqn", "row_source": {"kind": "replay", "capacity": 4000, "storage": storage}},
+    )
+    spec = spec_of(config.env)
+    row_bytes = RowLayout(UnrollSpec(spec, config.learner.unroll_length)).row_bytes
+    needed = row_bytes * (4000 + 2 * 2000)
+    room = [needed]
+    monkeypatch.setattr(plugin_checks, "disk_space", lambda path: (room[-1], 10 * needed))
+    monkeypatch.setattr("os.sysconf", lambda name: room[-1] if name == "SC_PHYS_PAGES" else 1)
+    require_working_names(config, spec, source="test", folder=tmp_path / "run")
+    room.append(needed - 1)
+    with pytest.raises(ConfigError) as caught:
+        require_working_names(config, spec, source="test", folder=tmp_path / "run")
+    (problem,) = caught.value.problems
+    for words in (
+        f"learner.row_source.capacity: 4,000 rows of {row_bytes} bytes for 1 player are ",
+        f"; league.players.1.learner.row_source.capacity: 2,000 rows of {row_bytes} bytes for 2 players are ",
+        "; together ",
+        "of memory; use storage: file" if storage == "memory" else f"are free on the disk of {tmp_path}",
+    ):
+        assert words in problem
+    if storage == "file":
+        require_working_names(config, spec, source="test")  # a run that has its files
