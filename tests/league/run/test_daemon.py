@@ -391,6 +391,6 @@ def test_a_stuck_call_is_shown_until_the_lease_comes_back(tmp_path: Path) -> Non
 
     bench.runtime.on_poll = hang
     bench.run(env_steps=800)
-    shown = [observation.stuck for observation in bench.seen]
+    shown = [observation.troubles.stuck for observation in bench.seen]
     assert "game 3 of own has been in step for 31 s" in shown
     assert shown[-1] == ""
