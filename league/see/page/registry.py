@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, str] = {
 ROUTES: Mapping[str, str] = {
     "session": "league.see.page.routes.session",
     "operations": "league.see.page.routes.operations",
+    "course": "league.see.page.routes.course",
     "compare": "league.see.page.routes.compare",
     "games": "league.see.page.routes.games",
 }

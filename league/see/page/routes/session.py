@@ -44,7 +44,7 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         entrance = keys.by_token(entry.token)
         if entrance is None:
             raise HTTPException(401, "this is not the token of this page: open the address that was printed last")
-        answer = JSONResponse(_session(entrance))
+        answer = JSONResponse(_session(entrance, library))
         answer.set_cookie(
             keys.cookie_name,
             entrance.session,
@@ -58,7 +58,7 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
 
     @router.get("/session")
     def session(request: Request) -> Response:
-        return JSONResponse(_session(request.state.entrance))
+        return JSONResponse(_session(request.state.entrance, library))
 
     @router.get("/runs")
     def runs() -> Response:
@@ -73,12 +73,13 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         return StreamingResponse(_stream(opened, watching), media_type="text/event-stream")
 
 
-def _session(entrance: Entrance) -> dict[str, object]:
+def _session(entrance: Entrance, library: Library) -> dict[str, object]:
     return {
         "csrf": entrance.csrf,
         "header": CSRF_HEADER,
         "may_change": entrance.may_change,
         "sections": list(SECTIONS),
+        "command": library.command,
         "version": __version__,
     }
 
