@@ -1,4 +1,4 @@
-"""A live page keeps what its reader holds while its numbers change: scroll, focus, text, zoom, open parts and clicks."""
+"""A live page keeps what its reader holds while its numbers change: scroll, focus, text, zoom and clicks."""
 
 from __future__ import annotations
 

@@ -78,11 +78,12 @@ def course_of(run: OpenedRun) -> Course:
         core_seconds=moments.core_seconds if any(moments.core_seconds) else (),
         gaps=moments.silences,
         snapshots={noted.event.snapshot.snapshot_id: noted.wall_time for noted in added},  # type: ignore[union-attr]
-        marks=tuple(_marks(run.notable))[-MAX_MARKS:],
+        marks=tuple(marks_of(run.notable))[-MAX_MARKS:],
     )
 
 
-def _marks(events: Sequence[NotableEvent]) -> Iterator[Mark]:
+def marks_of(events: Sequence[NotableEvent]) -> Iterator[Mark]:
+    """The events that are worth a mark, in their order."""
     is_running, has_run = False, False
     for noted in events:
         event, kind = noted.event, ""
