@@ -15,6 +15,7 @@ import msgspec
 
 from league.core.metagame.probe_series import series_of
 from league.core.metagame.stagnation import NOT_FIXED, TELLING
+from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
 from league.see.reports.figures.yardsticks import Yardsticks
 from league.wording import counted
@@ -48,12 +49,12 @@ class Course:
     """Readings against one yardstick, oldest first.
 
     Fields:
-      is_loss: less is better. z: half the width of an interval in standard errors. counts: unit of `at`.
+      scale: as of `ProbeReading`. z: half the width of an interval in standard errors. counts: unit of `at`.
     """
 
     yardstick: str
     readings: Sequence[Reading]
-    is_loss: bool = False
+    scale: ReadingScale = "score"
     z: float = Z_95
     counts: str = "env steps"
 
@@ -61,7 +62,7 @@ class Course:
     def is_saturated(self) -> bool:
         """True where its newest readings tell policies apart no more."""
         newest = [reading.value for reading in self.readings[-2:]]
-        return not self.is_loss and sum(newest) / len(newest) > TELLING[1]
+        return self.scale == "score" and sum(newest) / len(newest) > TELLING[1]
 
 
 def strength_verdict(state: LeagueState, found: Yardsticks) -> Verdict:
@@ -76,7 +77,7 @@ def strength_verdict(state: LeagueState, found: Yardsticks) -> Verdict:
         return Verdict(
             "warn", f"It beats every yardstick: {beaten}.", "Only a stronger one could say whether it still improves."
         )
-    course = min(telling, key=lambda one: abs(one.readings[-1].value - 0.5) if not one.is_loss else 1.0)
+    course = min(telling, key=lambda one: abs(one.readings[-1].value - 0.5) if one.scale == "score" else 1.0)
     return _verdict(course, f"Saturated: {beaten}." if saturated else "")
 
 
@@ -85,12 +86,14 @@ def _verdict(course: Course, more: str) -> Verdict:
     name, now = course.yardstick, course.readings[-1].value
     if len(newer) < MIN_READINGS:
         said = counted(len(course.readings), "reading")
-        return Verdict("plain", f"Too early to say: {said} against {name} so far, the newest {now:.2f}.", more)
+        return Verdict("plain", f"Too early to say: {said} against {name} so far, the newest {_number(now)}.", more)
     rise, low, high = fitted_rise(newer, z=course.z)
-    better, worse = (high < 0.0, low > 0.0) if course.is_loss else (low > 0.0, high < 0.0)
+    better, worse = (high < 0.0, low > 0.0) if course.scale == "loss" else (low > 0.0, high < 0.0)
     answer = "Yes" if better else "No, it gets weaker" if worse else "No change beyond chance"
-    figures = f"{rise:+.2f} [{low:+.2f}, {high:+.2f}] against {name} since {_amount(newer[0].at)} {course.counts}"
-    return Verdict("good" if better else "bad" if worse else "warn", f"{answer}: {figures}, now {now:.2f}.", more)
+    by = "in" if course.scale == "return" else "against"
+    interval = f"{_number(rise, '+')} [{_number(low, '+')}, {_number(high, '+')}]"
+    figures = f"{interval} {by} {name} since {_amount(newer[0].at)} {course.counts}"
+    return Verdict("good" if better else "bad" if worse else "warn", f"{answer}: {figures}, now {_number(now)}.", more)
 
 
 def newer_half(readings: Sequence[Reading]) -> Sequence[Reading]:
@@ -125,11 +128,12 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
 
 def _of_probes(state: LeagueState) -> Iterator[Course]:
     for series in series_of(state).values():
-        if series.probe in NOT_FIXED or series.scale not in ("score", "loss"):
+        if series.probe in NOT_FIXED:
             continue
         points = series.of_one_identity().points
         readings = [Reading(point.env_steps, point.value, point.low, point.high) for point in points]
-        yield Course(series.yardstick, readings, is_loss=series.scale == "loss")
+        z = Z_90 if series.scale == "return" else Z_95
+        yield Course(series.yardstick, readings, series.scale, z=z)
 
 
 def _of_bots(found: Yardsticks) -> Iterator[Course]:
@@ -143,6 +147,10 @@ def _of_bots(found: Yardsticks) -> Iterator[Course]:
 
 def _beaten(courses: Sequence[Course]) -> str:
     return ", ".join(f"{course.yardstick} {course.readings[-1].value:.2f}" for course in courses)
+
+
+def _number(value: float, sign: str = "-") -> str:
+    return f"{value:{sign}.2f}" if abs(value) < 10.0 else f"{value:{sign}.3g}"
 
 
 def _amount(steps: int) -> str:

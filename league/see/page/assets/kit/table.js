@@ -1,4 +1,4 @@
-// Tables that sort by a click on a heading, and fit: what matters least moves below where there is no room.
+// Tables that sort by a click on a heading, and fit: columns that matter least are left out where there is no room.
 
 import {h, part, scroll} from './dom.js';
 import {show} from './patch.js';
@@ -19,9 +19,28 @@ function mount(box, given) {
   let spec = given;
   const state = remembered.get(spec.id) || {key: null, descending: false, shown: STEP};
   remembered.set(spec.id, state);
-  const draw = () => show(box, view(spec, state, draw));
+  const draw = () => {
+    show(box, view(spec, state, draw));
+    fit(box.firstChild);
+  };
   draw();
-  return {update(next) { spec = next; draw(); }};
+  const resized = new ResizeObserver(() => fit(box.firstChild));
+  resized.observe(box);
+  return {
+    update(next) {
+      spec = next;
+      draw();
+    },
+    remove() { resized.disconnect(); },
+  };
+}
+
+/** Leave out columns of a table, those of rank 1 first, until it fits into the region that would scroll. */
+export function fit(region) {
+  for (const level of [0, 1, 2, 3, 4]) {
+    region.dataset.fit = level;
+    if (region.scrollWidth <= region.clientWidth) return;
+  }
 }
 
 function view({columns, rows, caption, id, keyOf}, state, draw) {
@@ -36,7 +55,7 @@ function view({columns, rows, caption, id, keyOf}, state, draw) {
   const body = ordered(columns, rows, state).slice(0, state.shown).map((row) => h('tr', {key: keyOf ? keyOf(row) : null},
     columns.map((column, index) => cellOf(column, row, index))));
   return [
-    scroll(caption, h('table', {class: 'by-rank'}, h('caption', {class: 'visually-hidden'}, caption), h('thead', null, h('tr', null, heads)), h('tbody', null, body))),
+    scroll(caption, h('table', null, h('caption', {class: 'visually-hidden'}, caption), h('thead', null, h('tr', null, heads)), h('tbody', null, body))),
     more > 0 ? h('button', {type: 'button', class: 'quiet', id: `${id}-more`, onclick: () => { state.shown += 10 * STEP; draw(); }},
       `Show more (${more} left)`) : null,
   ];

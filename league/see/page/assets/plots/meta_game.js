@@ -3,6 +3,7 @@
 import {diverging, ink, roleIndex, series} from './colours.js';
 import {h, part, svg} from '../kit/dom.js';
 import {show} from '../kit/patch.js';
+import {fit} from '../kit/table.js';
 import {elo, extentText, frame, keyboard, legend} from './elements.js';
 
 const HINT = 'Point at a snapshot, or move with the arrow keys.';
@@ -113,9 +114,16 @@ function mountBars(box, data, options) {
   const update = (next, given) => {
     head({title, summary: barsSummary(next)});
     show(body, next.members.length ? bars(next, given) : null);
+    narrow();
+  };
+  const narrow = () => {
+    const region = body.querySelector('.plot-scroll');
+    if (region) fit(region);
   };
   update(data, options);
-  return {update};
+  const resized = new ResizeObserver(narrow);
+  resized.observe(box);
+  return {update, remove() { resized.disconnect(); }};
 }
 
 function bars(data, options) {
@@ -127,8 +135,8 @@ function bars(data, options) {
   const heads = ['snapshot', 'Elo', 'Nash', 'alpha-rank', 'beats it by'].map((label, place) =>
     h('th', {scope: 'col', class: {3: 'rank-3', 4: 'rank-1'}[place] || null}, label));
   const found = [h('p', {class: 'plot-note'}, 'Heaviest in the Nash mixture first; the last column is the win rate over a half against the mixture.'),
-    h('div', {class: 'plot-scroll by-width', tabindex: 0, role: 'region', 'aria-label': 'Nash mixture and alpha-rank'},
-      h('table', {class: 'bars by-rank'}, h('caption', {class: 'visually-hidden'}, 'Nash mixture and alpha-rank of snapshots'),
+    h('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Nash mixture and alpha-rank'},
+      h('table', {class: 'bars'}, h('caption', {class: 'visually-hidden'}, 'Nash mixture and alpha-rank of snapshots'),
         h('thead', {}, h('tr', {}, heads)), h('tbody', {}, rows)))];
   if (data.strongest.length) {
     const steps = data.strongest.map(([policy, rate]) => h('li', {}, `${policy} beats the next with ${(100 * rate).toFixed(0)} %`));

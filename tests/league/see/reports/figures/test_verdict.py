@@ -69,4 +69,4 @@ def test_scores_against_a_bot_are_judged(scores: list[float], kind: str, words: 
 def test_a_saturated_yardstick_is_left_for_one_that_tells() -> None:
     easy = Course("random", readings([0.99, 1.0]))
     assert easy.is_saturated and not Course("tactical", readings([0.9, 0.95])).is_saturated
-    assert not Course("nash_conv", readings([1.0, 1.1]), is_loss=True).is_saturated
+    assert not Course("nash_conv", readings([1.0, 1.1]), "loss").is_saturated
