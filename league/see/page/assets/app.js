@@ -130,14 +130,20 @@ function drawNavigation() {
   });
 }
 
-function showRuns() {
+/** Read the table of runs and draw it in place. */
+async function showRuns() {
+  const mine = ++number;
+  refreshedAt = Date.now();
+  const [{draw}, {rows}] = await Promise.all([import('./sections/runs.js'), get('/run-table')]);
+  if (mine !== number) return;
   showIn(byId('nav'));
   byId('run-name').textContent = '';
   document.title = 'League';
+  runs = rows;
+  draw(byId('main'), rows, (run, section, query) => link(section, query, run));
+  shownAt = Date.now();
+  tellServer(true);
   byId('main').dataset.shown = 'runs';
-  showIn(byId('main'), h('h1', {tabindex: -1}, 'Runs'), h('ul', {class: 'runs'}, runs.map(run => h('li', {class: 'card'},
-    h('a', {href: link('overview', {}, run.id)}, run.id), h('p', {class: 'muted'},
-      `${run.phase}, ${counted(run.env_steps, 'env step')}, ${counted(run.snapshots, 'snapshot')}`)))));
 }
 
 async function navigate() {
@@ -148,7 +154,6 @@ async function navigate() {
     endNews = null;
     place.run = null;
     tellDaemon({});
-    runs = (await get('/runs')).runs;
     return showRuns();
   }
   const other = found.run !== place.run;
@@ -168,7 +173,9 @@ async function navigate() {
 function tick() {
   byId('freshness').textContent = shownAt && !lost.server ? `updated ${duration((Date.now() - shownAt) / 1000)} ago` : '';
   if (lost.server || lost.daemon) drawBanner();
-  if (dirty && place.run && !document.hidden && Date.now() - refreshedAt >= REFRESH_MS) show(false);
+  if (document.hidden || Date.now() - refreshedAt < REFRESH_MS) return;
+  if (place.run && dirty) show(false);
+  else if (!place.run && shownAt) showRuns().catch((error) => { if (error.status === 0) tellServer(false); });
 }
 
 function themeOf() {

@@ -15,6 +15,7 @@ from league.see.page.guard import CSRF_HEADER, Entrance, Keys
 from league.see.page.registry import SECTIONS
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
+from league.see.page.runs.run_rows import RunTable
 from league.version import __version__
 
 MAX_WATCHING = 32
@@ -33,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     """See `league.see.page.registry.ROUTES`."""
-    watching = asyncio.Semaphore(MAX_WATCHING)
+    watching, rows = asyncio.Semaphore(MAX_WATCHING), RunTable()
 
     @router.post("/session")
     async def enter(request: Request) -> Response:
@@ -64,6 +65,10 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     def runs() -> Response:
         rows = [{"id": name, **msgspec.to_builtins(row_of(folder))} for name, folder in library.folders().items()]
         return Response(msgspec.json.encode({"runs": rows}), media_type="application/json")
+
+    @router.get("/run-table")
+    def table() -> Response:
+        return Response(msgspec.json.encode({"rows": rows.rows(library.folders())}), media_type="application/json")
 
     @router.get("/runs/{run}/news")
     async def news(run: str) -> Response:

@@ -37,7 +37,7 @@ function mount(box, given) {
 
 /** Leave out columns of a table, those of rank 1 first, until it fits into the region that would scroll. */
 export function fit(region) {
-  for (const level of [0, 1, 2, 3, 4]) {
+  for (const level of [0, 1, 2, 3, 4, 5]) {
     region.dataset.fit = level;
     if (region.scrollWidth <= region.clientWidth) return;
   }
