@@ -74,9 +74,9 @@ def strength_verdict(state: LeagueState, found: Yardsticks) -> Verdict:
     telling = [course for course in courses if not course.is_saturated]
     beaten = _beaten(saturated)
     if not telling:
-        return Verdict(
-            "warn", f"It beats every yardstick: {beaten}.", "Only a stronger one could say whether it still improves."
-        )
+        remarks = (result.remark for result in reversed(state.probes.results) if result.task.probe == "yardsticks")
+        more = next(remarks, "") or "Only a stronger one could say whether it still improves."
+        return Verdict("warn", f"It beats every yardstick: {beaten}.", more)
     course = min(telling, key=lambda one: abs(one.readings[-1].value - 0.5) if one.scale == "score" else 1.0)
     return _verdict(course, f"Saturated: {beaten}." if saturated else "")
 
