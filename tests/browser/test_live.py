@@ -11,10 +11,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from league.run.monitor import names
 from tests.browser.conftest import OpenPage, check_axe, show
+from tests.league.commands import wait_until
 from tests.league.see.page.live_page import Served, served
+from tests.league.see.page.page_runs import write_run
 
 HALF_SECOND_MS = 500
 LOADED_MS = 60_000
+
+_OVERHANG = "(() => { const box = document.querySelector('.scroll'); return box.scrollWidth - box.clientWidth; })()"
 
 Report = Callable[[], None]
 
@@ -129,6 +133,39 @@ def test_a_plot_is_saved_as_a_file(browser_page: OpenPage, kind: str) -> None:
     else:
         assert content.startswith({"png": b"\x89PNG", "svg": b"<svg"}[kind]) and len(content) > 2_000
         assert b"var(--" not in content
+
+
+@pytest.mark.parametrize("shown", ["players", "policies"])
+def test_the_league_table_fits_and_keeps_the_elo(browser_page: OpenPage, shown: str) -> None:
+    page = browser_page("table", show=shown)
+    page.wait_for_selector("tbody tr")
+    for width in (1440, 768, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        wait_until(lambda: page.evaluate(_OVERHANG) <= 0, f"the table to fit into {width}")
+        assert page.locator("tbody tr td:nth-child(2)").first.is_visible()
+    assert not page.locator("tbody .rank-1").first.is_visible()
+
+
+def test_runs_are_filtered_sorted_and_compared(chromium: Browser, tmp_path: Path) -> None:
+    for number, name in enumerate(("one", "two")):
+        write_run(tmp_path / name, leases=4 + 4 * number)
+    with served(tmp_path) as address:
+        page = chromium.new_context().new_page()
+        page.goto(address.url)
+        page.wait_for_selector("main[data-shown=runs]")
+        names_shown = page.locator("tbody th a")
+        page.click("#runs-all-by-size_bytes")
+        assert names_shown.all_inner_texts() == ["two", "one"]
+        page.fill("#runs-text", "on")
+        expect(names_shown).to_have_text(["one"])
+        page.fill("#runs-text", "")
+        page.check("#choose-one")
+        page.check("#choose-two")
+        check_axe(page)
+        page.click("#runs-compare")
+        page.wait_for_selector("main[data-shown=compare]")
+        expect(page.locator("canvas").first).to_be_visible()
+        page.context.close()
 
 
 def _zoom(page: Page) -> None:

@@ -3,6 +3,7 @@ import {clock, counted} from '../kit/format.js';
 
 export const title = 'Events';
 
+const PAGE = 50;
 const FIRST = 20; // events that are searched for without being asked again
 
 function pretty(body) {
@@ -13,7 +14,7 @@ function pretty(body) {
   }
 }
 
-const seen = {place: '', rows: new Map(), next: 0, busy: false, trouble: ''}; // the events of one search, as far back as was read
+const seen = {place: '', rows: new Map(), wanted: PAGE, next: 0, busy: false, trouble: ''}; // the events of one search, as far back as was read
 
 function row(event) {
   return h('li', {key: event.seq}, h('details', {id: `event-${event.seq}`},
@@ -22,16 +23,20 @@ function row(event) {
     h('pre', {tabindex: 0}, pretty(event.body))));
 }
 
-// Newer events join those that were read; where more came at once than a page holds, it begins with the newest.
+// Newer events join those that were read, and as many older ones leave; where more came at once than a page holds, it
+// begins with the newest.
 function take(data, place) {
   const newest = Math.max(...seen.rows.keys(), 0);
-  if (seen.place !== place || data.next > newest) Object.assign(seen, {place, rows: new Map(), next: data.next, busy: false, trouble: ''});
+  if (seen.place !== place || data.next > newest) Object.assign(seen, {place, rows: new Map(), wanted: PAGE, next: data.next, busy: false, trouble: ''});
   for (const event of data.rows) seen.rows.set(event.seq, event);
+  const kept = [...seen.rows.keys()].sort((a, b) => b - a).slice(0, seen.wanted);
+  if (kept.length < seen.rows.size) Object.assign(seen, {rows: new Map(kept.map((seq) => [seq, seen.rows.get(seq)])), next: kept[kept.length - 1]});
 }
 
 async function more(wanted, context) {
   const {place} = seen;
   const goal = seen.rows.size + wanted;
+  seen.wanted = Math.max(seen.wanted, goal + PAGE);
   seen.busy = true;
   try {
     while (seen.next && seen.rows.size < goal && seen.place === place) {
@@ -63,7 +68,7 @@ export function render(root, data, context) {
   const shown = counted(rows.length, 'event');
   root.append(form, card('', h('ol', {class: 'events', reversed: true}, rows.map(row)),
     h('p', {class: 'muted', role: 'status'}, seen.trouble || (seen.next ? `${shown}; searched back to event ${seen.next.toLocaleString('en-GB')}.` : `${shown}; that is all.`)),
-    seen.next ? h('button', {type: 'button', id: 'events-older', class: 'quiet', disabled: seen.busy, onclick: () => more(50, context)}, 'Older events') : null));
+    seen.next ? h('button', {type: 'button', id: 'events-older', class: 'quiet', disabled: seen.busy, onclick: () => more(PAGE, context)}, 'Older events') : null));
   if (before) root.append(note(h('a', {href: context.link('events', {text, kind})}, 'Newest events')));
   if (rows.length < FIRST && seen.next && !seen.busy && !seen.trouble) more(FIRST - rows.length, context);
 }
