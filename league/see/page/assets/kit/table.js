@@ -46,14 +46,14 @@ export function fit(region) {
 function view({columns, rows, caption, id, keyOf}, state, draw) {
   const more = rows.length - state.shown;
   const heads = columns.map((column) => h('th', {
-    scope: 'col', key: column.key, class: classOf(column), 'aria-sort': column.key !== state.key ? 'none' : state.descending ? 'descending' : 'ascending',
+    scope: 'col', key: column.key, class: classOf(column, state), 'aria-sort': column.key !== state.key ? 'none' : state.descending ? 'descending' : 'ascending',
   }, h('button', {type: 'button', id: `${id}-by-${column.key}`, onclick: () => {
     state.descending = state.key === column.key ? !state.descending : Boolean(column.number);
     state.key = column.key;
     draw();
   }}, column.label)));
   const body = ordered(columns, rows, state).slice(0, state.shown).map((row) => h('tr', {key: keyOf ? keyOf(row) : null},
-    columns.map((column, index) => cellOf(column, row, index))));
+    columns.map((column, index) => cellOf(column, row, index, state))));
   return [
     scroll(caption, h('table', null, h('caption', {class: 'visually-hidden'}, caption), h('thead', null, h('tr', null, heads)), h('tbody', null, body))),
     more > 0 ? h('button', {type: 'button', class: 'quiet', id: `${id}-more`, onclick: () => { state.shown += 10 * STEP; draw(); }},
@@ -61,14 +61,15 @@ function view({columns, rows, caption, id, keyOf}, state, draw) {
   ];
 }
 
-function cellOf(column, row, index) {
+function cellOf(column, row, index, state) {
   const content = column.cell ? column.cell(row) : row[column.key];
   const shown = content === null || content === undefined ? '–' : content;
-  return index ? h('td', {class: classOf(column)}, shown) : h('th', {scope: 'row'}, shown);
+  return index ? h('td', {class: classOf(column, state)}, shown) : h('th', {scope: 'row'}, shown);
 }
 
-function classOf(column) {
-  return [column.number ? 'number' : '', column.rank ? `rank-${column.rank}` : ''].filter(Boolean).join(' ') || null;
+// The column that a table is sorted by stays, whatever its rank.
+function classOf(column, state) {
+  return [column.number ? 'number' : '', column.rank && column.key !== state.key ? `rank-${column.rank}` : ''].filter(Boolean).join(' ') || null;
 }
 
 function ordered(columns, rows, state) {
