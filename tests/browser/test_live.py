@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from league.run.monitor import names
+from league.store.run_folder import RunFolder
 from tests.browser.conftest import OpenPage, check_axe, show
 from tests.league.commands import wait_until
 from tests.league.see.page.live_page import Served, served
@@ -91,6 +94,7 @@ def test_no_click_is_lost_in_a_game_beside_a_live_run(browser_page: OpenPage, re
 def test_without_its_server_the_last_picture_stays_under_a_banner(
     chromium: Browser, live_page: tuple[Path, Served]
 ) -> None:
+    _beat(live_page[0])
     with served(live_page[0]) as address:
         page = chromium.new_context().new_page()
         page.goto(address.url)
@@ -102,6 +106,14 @@ def test_without_its_server_the_last_picture_stays_under_a_banner(
     assert page.locator(".figure").count() > 4
     check_axe(page)
     page.context.close()
+
+
+def test_a_silent_daemon_is_told_above_its_last_state(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
+    _beat(live_page[0], ago_s=3600.0)
+    page = browser_page()
+    expect(page.locator("#banner")).to_contain_text("The daemon of this run is silent since")
+    _beat(live_page[0])
+    expect(page.locator("#banner")).to_be_hidden()
 
 
 def test_plots_share_axis_smoothing_and_zoom_over_sections_and_reloads(browser_page: OpenPage) -> None:
@@ -166,6 +178,14 @@ def test_runs_are_filtered_sorted_and_compared(chromium: Browser, tmp_path: Path
         page.wait_for_selector("main[data-shown=compare]")
         expect(page.locator("canvas").first).to_be_visible()
         page.context.close()
+
+
+def _beat(path: Path, *, ago_s: float = -60.0) -> None:
+    """A heartbeat of the made run, by default one that stays young for the length of a test."""
+    folder = RunFolder(path)
+    status = folder.read_status()
+    assert status is not None
+    folder.write_status(replace(status, heartbeat_at=time.time() - ago_s))
 
 
 def _zoom(page: Page) -> None:

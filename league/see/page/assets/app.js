@@ -11,7 +11,7 @@ const SOON_MS = 400; // between two looks at what is still being computed
 const modules = new Map();
 const place = {run: null, section: null, query: {}};
 let sections = [], runs = [], readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
-const lost = {since: 0, server: false, daemon: null, command: ''};
+const lost = {since: 0, server: false, daemon: null, news: {}, command: ''};
 
 const byId = id => document.getElementById(id);
 const announce = text => { byId('announce').textContent = text; };
@@ -93,10 +93,13 @@ function tellServer(isThere) {
   drawBanner();
 }
 
+const SILENT_S = 30; // age of a heartbeat above which its daemon counts as silent
+
 function tellDaemon(news) {
-  const gone = ['killed', 'silent', 'failed'].includes(news.phase) ? news : null;
-  if (JSON.stringify(gone && [gone.phase, gone.since]) === JSON.stringify(lost.daemon && [lost.daemon.phase, lost.daemon.since])) return;
-  lost.daemon = gone;
+  lost.news = news;
+  const isSilent = news.phase && !['stopped', 'failed'].includes(news.phase) && news.since && Date.now() / 1000 - news.since > SILENT_S;
+  const phase = ['killed', 'failed'].includes(news.phase) ? news.phase : isSilent || news.phase === 'silent' ? 'silent' : '';
+  lost.daemon = phase ? {...news, phase} : null;
   drawBanner();
 }
 
@@ -107,8 +110,9 @@ function drawBanner() {
     said.push(h('strong', null, `No answer from this page's server since ${timeOf(lost.since)}.`), ' Below is the last picture, which renews itself as soon as the server is back. ',
       ...(lost.command ? ['Start it with ', h('code', null, lost.command), '.'] : []));
   } else if (lost.daemon) {
-    said.push(h('strong', null, `The daemon of this run is gone: ${lost.daemon.phase} since ${timeOf(1000 * lost.daemon.since)}.`),
-      ' Below is its last state. ', h('code', null, `league up ${lost.daemon.path}`), ' continues it; ', h('code', null, `league logs ${lost.daemon.path}`), ' shows why it ended.');
+    const {phase, since, path} = lost.daemon;
+    said.push(h('strong', null, `The daemon of this run ${phase === 'silent' ? 'is silent' : `is gone (${phase})`} since ${timeOf(1000 * since)}.`), ' Below is its last state. ',
+      ...(phase === 'silent' ? [] : [h('code', null, `league up ${path}`), ' continues it; ']), h('code', null, `league logs ${path}`), ' shows what it did last.');
   }
   const banner = byId('banner');
   banner.hidden = !said.length;
@@ -116,7 +120,7 @@ function drawBanner() {
 }
 
 function timeOf(ms) {
-  return `${new Date(ms).toISOString().slice(11, 19)} UTC (${duration((Date.now() - ms) / 1000)} ago)`;
+  return `${new Date(ms).toISOString().slice(11, 19)} UTC`; // no age: it would be read aloud with every second
 }
 
 function drawNavigation() {
@@ -172,7 +176,8 @@ async function navigate() {
 
 function tick() {
   byId('freshness').textContent = shownAt && !lost.server ? `updated ${duration((Date.now() - shownAt) / 1000)} ago` : '';
-  if (lost.server || lost.daemon) drawBanner();
+  if (lost.server) drawBanner();
+  else tellDaemon(lost.news);
   if (document.hidden || Date.now() - refreshedAt < REFRESH_MS) return;
   if (place.run && dirty) show(false);
   else if (!place.run && shownAt) showRuns().catch((error) => { if (error.status === 0) tellServer(false); });

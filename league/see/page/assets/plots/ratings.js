@@ -32,21 +32,33 @@ export function drawYardsticks(root, data, options = {}) {
   drawProbes(root, data.probes, options);
 }
 
-/** Draws a list of ProbeCurve: all scores on one axis, other scales by themselves. */
-export function drawProbes(root, probes, options = {}) {
-  for (const scale of new Set(probes.map((one) => one.scale))) {
-    const drawn = probes.filter((one) => one.scale === scale);
-    const series = drawn.map(({yardstick, points}) => ({label: yardstick, steps: points.map((point) => point.env_steps),
-      ...bands(points, 'value')}));
-    const notes = drawn.flatMap(({yardstick, points}) => {
-      const last = points[points.length - 1];
-      return last && last.note ? [`${yardstick}: ${last.note}.`] : [];
-    });
-    const better = scale === 'loss' ? 'Less is better.' : 'More is better.';
-    lines(root, {title: scale === 'score' ? 'Score against yardsticks' : `Yardsticks: ${scale}`, y: scale, series,
-      summary: [`Measured while training goes, with intervals, against what never changes. ${better}`, ...notes].join(' ')},
-    {...(scale === 'score' ? {range: [0, 1]} : {}), ...options});
+const CHANGING = ['past', 'exploiter']; // probes whose opponents change with the league
+
+/** Draws a list of ProbeCurve: all scores against what never changes on one axis, other scales and others by themselves. */
+function drawProbes(root, probes, options = {}) {
+  const isFixed = (one) => !CHANGING.includes(one.probe);
+  for (const [title, scale, drawn] of groupsOf(probes.filter(isFixed), 'Score against yardsticks', 'Yardsticks')) {
+    plot(root, title, scale, drawn, 'Measured while training goes, with intervals, against what never changes.', options);
   }
+  if (options.fixedOnly) return;
+  for (const [title, scale, drawn] of groupsOf(probes.filter((one) => !isFixed(one)), 'Score against its past and exploiters', 'Past and exploiters')) {
+    plot(root, title, scale, drawn, 'Measured while training goes, with intervals; the opponents change with the league.', options);
+  }
+}
+
+function groupsOf(probes, ofScores, ofOthers) {
+  return [...new Set(probes.map((one) => one.scale))].map((scale) =>
+    [scale === 'score' ? ofScores : `${ofOthers}: ${scale}`, scale, probes.filter((one) => one.scale === scale)]);
+}
+
+function plot(root, title, scale, drawn, summary, options) {
+  const series = drawn.map(({yardstick, points}) => ({label: yardstick.replaceAll('_', ' '), steps: points.map((point) => point.env_steps), ...bands(points, 'value')}));
+  const notes = drawn.flatMap(({yardstick, points}) => {
+    const last = points[points.length - 1];
+    return last && last.note ? [`${yardstick.replaceAll('_', ' ')}: ${last.note}.`] : [];
+  });
+  lines(root, {title, y: scale, series, summary: [summary, scale === 'loss' ? 'Less is better.' : 'More is better.', ...notes].join(' ')},
+    {...(scale === 'score' ? {range: [0, 1]} : {}), ...options});
 }
 
 // Along the axis of the page where it knows when each snapshot came, else along the player's own steps.

@@ -37,8 +37,8 @@ export function render(root, data, context) {
     verdict('What is it doing?', data.doing, h('p', null, phase, data.message && !data.doing.text.includes(data.message) ? ` ${data.message}` : ''))));
   const stronger = card('');
   root.append(stronger);
-  if (data.yardsticks.curves.length || data.yardsticks.probes.length) drawYardsticks(stronger, data.yardsticks, {...plot, height: 190});
-  else stronger.append(note(data.expected));
+  drawYardsticks(stronger, data.yardsticks, {...plot, height: 190, fixedOnly: true});
+  if (!stronger.children.length) stronger.append(note(data.expected || 'Nothing that never changes has measured this league yet.'));
   const ratings = h('section', {class: 'card', key: 'ratings'});
   root.append(ratings);
   if (data.ratings) drawRatings(ratings, data.ratings, {...plot, height: 190});
