@@ -28,7 +28,7 @@ MAX_SNAPSHOTS = 2_000
 """Newest snapshots whose times are given."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class CourseMark(msgspec.Struct, frozen=True):
     """An event worth a mark. time: seconds since 1970. kind: "gate", "reset", "change" or "start"."""
 
     time: float
@@ -36,7 +36,7 @@ class Mark(msgspec.Struct, frozen=True):
     text: str
 
 
-class Course(msgspec.Struct, frozen=True):
+class RunCourse(msgspec.Struct, frozen=True):
     """The course of a run.
 
     Fields:
@@ -52,7 +52,7 @@ class Course(msgspec.Struct, frozen=True):
     core_seconds: Sequence[float]
     gaps: Sequence[tuple[float, float]]
     snapshots: dict[str, float]
-    marks: tuple[Mark, ...]
+    marks: tuple[CourseMark, ...]
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
@@ -67,11 +67,11 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         return Response(msgspec.json.encode(found), media_type="application/json")
 
 
-def course_of(run: OpenedRun) -> Course:
+def course_of(run: OpenedRun) -> RunCourse:
     """The course of a run so far; called under its lock."""
     moments = run.metrics.moments()
     added = [noted for noted in run.notable if isinstance(noted.event, SnapshotAdded)][-MAX_SNAPSHOTS:]
-    return Course(
+    return RunCourse(
         wall=moments.wall,
         env_steps=moments.env_steps,
         trained_steps=moments.trained_steps,
@@ -82,7 +82,7 @@ def course_of(run: OpenedRun) -> Course:
     )
 
 
-def marks_of(events: Sequence[NotableEvent]) -> Iterator[Mark]:
+def marks_of(events: Sequence[NotableEvent]) -> Iterator[CourseMark]:
     """The events that are worth a mark, in their order."""
     is_running, has_run = False, False
     for noted in events:
@@ -102,4 +102,4 @@ def marks_of(events: Sequence[NotableEvent]) -> Iterator[Mark]:
         elif isinstance(event, SnapshotAdded) and event.snapshot.reason != INITIAL:
             kind = "gate"
         if kind:
-            yield Mark(noted.wall_time, kind, text)
+            yield CourseMark(noted.wall_time, kind, text)

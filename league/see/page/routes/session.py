@@ -15,7 +15,7 @@ from league.see.page.guard import CSRF_HEADER, Entrance, Keys
 from league.see.page.registry import SECTIONS
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
-from league.see.page.runs.run_rows import RunTable
+from league.see.page.runs.run_rows import ListedRuns
 from league.version import __version__
 
 MAX_WATCHING = 32
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     """See `league.see.page.registry.ROUTES`."""
-    watching, rows = asyncio.Semaphore(MAX_WATCHING), RunTable()
+    watching, rows = asyncio.Semaphore(MAX_WATCHING), ListedRuns()
 
     @router.post("/session")
     async def enter(request: Request) -> Response:

@@ -18,7 +18,7 @@ from league.see.page.runs.background import Background, Computed
 from league.see.page.runs.journal_fold import JournalFold, NotableEvent, notable_events, open_journal
 from league.see.page.runs.metric_history import MetricHistory
 from league.store.journal_reader import JournalReader
-from league.store.run_folder import RunFolder, RunStatus
+from league.store.run_folder import RunAccount, RunFolder
 
 FOLLOW_S = 1.0
 """Seconds between two looks at the files while somebody watches."""
@@ -69,7 +69,7 @@ class OpenedRun:
         self._background = Background(pool, ready=lambda: self._note("computed"))
         self._watchers = 0
         self._stop, self._wake = threading.Event(), threading.Event()
-        self.status: RunStatus | None = folder.read_status()
+        self._status = folder.read_status()
         self.trouble = ""
         self._config: tuple[str, Mapping[str, object]] | None = None
 
@@ -99,14 +99,9 @@ class OpenedRun:
         return self._fold.has_history
 
     @property
-    def is_live(self) -> bool:
-        """True while a daemon works on the run."""
-        return self.status is not None and self.folder.is_live(self.status)
-
-    @property
-    def phase(self) -> str:
-        """As in `league status`."""
-        return "stopped" if self.status is None else self.folder.phase_of(self.status)
+    def account(self) -> RunAccount:
+        """The daemon of the run, as in `league status`."""
+        return self.folder.account_of(self._status)
 
     @property
     def ratings(self) -> Computed[tuple[RatingRow, ...]]:
@@ -116,7 +111,7 @@ class OpenedRun:
     @property
     def news(self) -> RunNews:
         """What a watcher of the run is told of."""
-        since = 0.0 if self.status is None else self.status.heartbeat_at
+        since = 0.0 if self._status is None else self._status.heartbeat_at
         return RunNews(**self._news, phase=self._phase, since=since, path=str(self.path))
 
     @property
@@ -159,10 +154,10 @@ class OpenedRun:
             except LeagueError as error:
                 self.trouble = str(error)
                 return
-        if status != self.status:
-            self.status = status
+        if status != self._status:
+            self._status = status
             self._note("status")
-        phase = self.phase
+        phase = self.account.status.phase
         if phase != self._phase:
             self._phase = phase
             self._note("status")

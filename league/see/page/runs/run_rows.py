@@ -15,7 +15,7 @@ from league.errors import LeagueError
 from league.run.control.lifecycle import row_of
 from league.run.monitor import names
 from league.run.monitor.jsonl_sink import last_row
-from league.store.run_folder import RunFolder, RunStatus
+from league.store.run_folder import RunAccount, RunFolder
 
 SIZES_S, SIZE_STAYS_S = 0.2, 60.0
 """Seconds that one table may spend on sizes, and for which a size is not counted again."""
@@ -61,7 +61,7 @@ class _Size:
     size_bytes: int
 
 
-class RunTable:
+class ListedRuns:
     """Reads the rows; it remembers sizes and configurations. Its calls may come from any thread.
 
     Args:
@@ -79,10 +79,11 @@ class RunTable:
         return [self._row(name, folder, until) for name, folder in folders.items()]
 
     def _row(self, identity: str, folder: RunFolder, until: float) -> ListedRun:
-        known, status = row_of(folder), _status(folder)
+        known, account = row_of(folder), _account(folder)
+        status = account.status
         newest = last_row(folder.metrics_path)
         values = {} if newest is None else newest.values
-        spent, trained_s = known.budget_spent, None if status is None else status.trained_s
+        spent, trained_s = known.budget_spent, status.trained_s
         game, name = self._game(identity, folder)
         return ListedRun(
             id=identity,
@@ -91,8 +92,8 @@ class RunTable:
             game=game,
             phase=known.phase,
             is_live=known.live,
-            started_at=0.0 if status is None else status.started_at,
-            heartbeat_at=0.0 if status is None else status.heartbeat_at,
+            started_at=status.started_at,
+            heartbeat_at=status.heartbeat_at,
             env_steps=known.env_steps,
             steps_per_s=known.steps_per_s,
             snapshots=known.snapshots,
@@ -125,11 +126,12 @@ class RunTable:
         return None if known is None else known.size_bytes
 
 
-def _status(folder: RunFolder) -> RunStatus | None:
+def _account(folder: RunFolder) -> RunAccount:
+    """The daemon of a run; one that never was where its heartbeat cannot be read."""
     try:
-        return folder.read_status()
+        return folder.account()
     except LeagueError:
-        return None
+        return RunAccount()
 
 
 def _scores(values: Mapping[str, float]) -> Iterator[tuple[str, float]]:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
+from league.see.page.registry import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.ratings_over_time import RatingsOverTime, ratings_over_time
-from league.see.reports.figures.verdict import Verdict, strength_verdict
-from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
-from league.store.run_folder import AlertStatus
+from league.see.reports.figures.verdict import LeagueVerdict, strength_verdict
+from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
+from league.store.run_folder import AlertStatus, RunAccount
 from league.store.supervision import read_supervision
 from league.wording import counted, duration_text
 
 SILENT_S = 30.0
 """Age of a live daemon's heartbeat above which it counts as unhealthy, as at the control door."""
 LOW_DISK_BYTES = 1 << 30
-
-
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -56,9 +51,9 @@ class Overview(msgspec.Struct, frozen=True):
     phase: str
     is_live: bool
     message: str
-    stronger: Verdict
-    health: Verdict
-    doing: Verdict
+    stronger: LeagueVerdict
+    health: LeagueVerdict
+    doing: LeagueVerdict
     seq: int
     games: int
     env_steps: int
@@ -72,38 +67,39 @@ class Overview(msgspec.Struct, frozen=True):
     ratings: RatingsOverTime | None
     speed: MetricSeries
     checks: tuple[Check, ...]
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     expected: str
     counts: str
     heartbeat_at: float
 
 
-def read(run: OpenedRun, query: Query) -> Overview:
+def read(run: OpenedRun, query: NoQuery) -> Overview:
     """The overview of a run."""
-    state, status = run.state, run.status
+    state, account = run.state, run.account
+    status = account.status
     config = run.config
     env = config.get("env")
     ratings = run.ratings.value or ()
-    found, fixed = checks(run), yardsticks(state)
+    found, fixed = checks(run, account), yardsticks(state)
     return Overview(
         run=str(run.path),
         name=str(config.get("name", run.id)),
         game=str(env.get("id", "")) if isinstance(env, dict) else str(env or ""),
-        phase=run.phase,
-        is_live=run.is_live,
-        message="" if status is None else status.message,
+        phase=status.phase,
+        is_live=account.live,
+        message=status.message,
         stronger=strength_verdict(state, fixed),
-        health=_health(run, found),
-        doing=_doing(run),
+        health=_health(account, found),
+        doing=_doing(run, account),
         seq=run.seq,
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         players=len(state.players),
         snapshots=len(state.snapshots),
-        workers=0 if status is None or not run.is_live else len(status.workers),
-        budget_spent=None if status is None else status.budget_spent,
-        trained_s=None if status is None else status.trained_s,
-        steps_per_s=0.0 if status is None or not run.is_live else status.steps_per_s,
+        workers=len(status.workers),
+        budget_spent=status.budget_spent,
+        trained_s=status.trained_s,
+        steps_per_s=status.steps_per_s,
         best=strongest(tuple(row for row in ratings if row.games)),
         ratings=ratings_over_time(state, ratings) if ratings else None,
         speed=run.metrics.series(names.STEPS_PER_S.name),
@@ -111,45 +107,44 @@ def read(run: OpenedRun, query: Query) -> Overview:
         yardsticks=fixed,
         expected=expected_probe(run),
         counts=state.counts,
-        heartbeat_at=0.0 if status is None else status.heartbeat_at,
+        heartbeat_at=status.heartbeat_at,
     )
 
 
-def checks(run: OpenedRun) -> tuple[Check, ...]:
+def checks(run: OpenedRun, account: RunAccount) -> tuple[Check, ...]:
     """Signs of health of a run, the worst first."""
-    found = [*_daemon_checks(run), *_league_checks(run)]
-    if all(check.kind == "good" for check in found) and run.is_live:
+    found = [*_daemon_checks(run, account), *_league_checks(run)]
+    if all(check.kind == "good" for check in found) and account.live:
         found.append(Check("good", "No alert is open."))
     order = ("bad", "warn", "good")
     return tuple(sorted(found, key=lambda check: order.index(check.kind)))
 
 
-def _daemon_checks(run: OpenedRun) -> list[Check]:
-    status, found = run.status, []
+def _daemon_checks(run: OpenedRun, account: RunAccount) -> list[Check]:
+    status, found = account.status, []
     if run.trouble:
         found.append(Check("bad", run.trouble))
-    if status is None:
+    if not account.began:
         return [*found, Check("warn", "The run has not started yet.")]
-    if run.is_live:
-        age = max(time.time() - status.heartbeat_at, 0.0)
-        kind = "good" if age < SILENT_S else "bad"
-        found.append(Check(kind, "The daemon answers." if kind == "good" else "The daemon is silent.", f"{age:.0f} s"))
-    elif run.phase in ("failed", "killed", "silent"):
-        found.append(Check("bad", f"The run is {run.phase}.", status.message))
+    if account.live:
+        kind = "good" if account.age_s < SILENT_S else "bad"
+        text = "The daemon answers." if kind == "good" else "The daemon is silent."
+        found.append(Check(kind, text, f"{account.age_s:.0f} s"))
+    elif status.phase in ("failed", "killed", "silent"):
+        found.append(Check("bad", f"The run is {status.phase}.", status.message))
     else:
-        found.append(Check("good", f"The run is {run.phase}, in an orderly way.", status.message))
+        found.append(Check("good", f"The run is {status.phase}, in an orderly way.", status.message))
     supervision = read_supervision(run.folder)
     if supervision is not None and supervision.gave_up:
         found.append(Check("bad", "The supervisor has given the run up.", supervision.gave_up))
     elif supervision is not None and supervision.restarts:
         times = "once" if supervision.restarts == 1 else f"{supervision.restarts} times"
         found.append(Check("warn", f"The run was restarted {times}.", supervision.last_crash))
-    if run.is_live:
-        found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
-        if status.stuck:
-            found.append(Check("bad", "A call of the game does not come back.", status.stuck))
-        if status.parked:
-            found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
+    found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
+    if status.stuck:
+        found.append(Check("bad", "A call of the game does not come back.", status.stuck))
+    if status.parked:
+        found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
     return found
 
 
@@ -175,38 +170,38 @@ def _league_checks(run: OpenedRun) -> list[Check]:
     return found
 
 
-def _health(run: OpenedRun, found: tuple[Check, ...]) -> Verdict:
+def _health(account: RunAccount, found: tuple[Check, ...]) -> LeagueVerdict:
     """The worst sign of health as an answer."""
     amiss = [check for check in found if check.kind != "good"]
     if not amiss:
-        text = "Yes: no alert is open." if run.is_live else found[0].text
-        return Verdict("good", text, found[0].evidence if not run.is_live else "")
+        text = "Yes: no alert is open." if account.live else found[0].text
+        return LeagueVerdict("good", text, found[0].evidence if not account.live else "")
     more = f"{counted(len(amiss) - 1, 'further sign')} below." if len(amiss) > 1 else ""
     answer = "No" if amiss[0].kind == "bad" else "Look"
     evidence = f" ({amiss[0].evidence})" if amiss[0].evidence else ""
-    return Verdict(amiss[0].kind, f"{answer}: {_lower(amiss[0].text).rstrip('.')}{evidence}.", more)
+    return LeagueVerdict(amiss[0].kind, f"{answer}: {_lower(amiss[0].text).rstrip('.')}{evidence}.", more)
 
 
 def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _doing(run: OpenedRun) -> Verdict:
+def _doing(run: OpenedRun, account: RunAccount) -> LeagueVerdict:
     """What the league does, and how long it has to go at the pace so far."""
-    state, status = run.state, run.status
-    spent = None if status is None else status.budget_spent
-    if not run.is_live:
+    state, status = run.state, account.status
+    spent = status.budget_spent
+    if not account.live:
         part = "" if spent is None else f"{spent:.0%} of the budget is spent."
-        return Verdict("plain", f"Nothing: the run is {run.phase}.", part)
+        return LeagueVerdict("plain", f"Nothing: the run is {status.phase}.", part)
     if state.training_paused:
-        return Verdict("warn", "Nothing: training is paused.")
-    text = f"It {' and '.join(_work(run)) or 'is ' + run.phase}."
-    if spent is None or status is None or not status.trained_s:
-        return Verdict("plain", text)
+        return LeagueVerdict("warn", "Nothing: training is paused.")
+    text = f"It {' and '.join(_work(run)) or 'is ' + status.phase}."
+    if spent is None or not status.trained_s:
+        return LeagueVerdict("plain", text)
     if not spent:
-        return Verdict("plain", text, "None of the budget is spent yet.")
+        return LeagueVerdict("plain", text, "None of the budget is spent yet.")
     left_s = status.trained_s * (1.0 - spent) / spent
-    return Verdict("plain", text, f"{spent:.0%} of the budget is spent; about {duration_text(left_s)} to go.")
+    return LeagueVerdict("plain", text, f"{spent:.0%} of the budget is spent; about {duration_text(left_s)} to go.")
 
 
 def _work(run: OpenedRun) -> list[str]:

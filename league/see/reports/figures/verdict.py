@@ -17,7 +17,7 @@ from league.core.metagame.probe_series import series_of
 from league.core.metagame.stagnation import NOT_FIXED, TELLING
 from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
-from league.see.reports.figures.yardsticks import Yardsticks
+from league.see.reports.figures.yardsticks import YardstickFigures
 from league.wording import counted
 
 MIN_READINGS = 3
@@ -26,7 +26,7 @@ MIN_SPREAD = 0.01
 """Least standard error of a reading, so that an exact one does not outweigh all others."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class LeagueVerdict(msgspec.Struct, frozen=True):
     """An answer. kind: "good", "warn", "bad" or "plain". text: one sentence; more: a second one, may be empty."""
 
     kind: str
@@ -45,7 +45,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Course:
+class YardstickCourse:
     """Readings against one yardstick, oldest first.
 
     Fields:
@@ -65,35 +65,39 @@ class Course:
         return self.scale == "score" and sum(newest) / len(newest) > TELLING[1]
 
 
-def strength_verdict(state: LeagueState, found: Yardsticks) -> Verdict:
+def strength_verdict(state: LeagueState, found: YardstickFigures) -> LeagueVerdict:
     """Whether the league gets stronger. found: the yardsticks of that state."""
     courses = [course for course in (*_of_probes(state), *_of_bots(found)) if course.readings]
     if not courses:
-        return Verdict("plain", "Not known yet: nothing that never changes has been played.")
+        return LeagueVerdict("plain", "Not known yet: nothing that never changes has been played.")
     saturated = [course for course in courses if course.is_saturated]
     telling = [course for course in courses if not course.is_saturated]
     beaten = _beaten(saturated)
     if not telling:
         remarks = (result.remark for result in reversed(state.probes.results) if result.task.probe == "yardsticks")
         more = next(remarks, "") or "Only a stronger one could say whether it still improves."
-        return Verdict("warn", f"It beats every yardstick: {beaten}.", more)
+        return LeagueVerdict("warn", f"It beats every yardstick: {beaten}.", more)
     course = min(telling, key=lambda one: abs(one.readings[-1].value - 0.5) if one.scale == "score" else 1.0)
     return _verdict(course, f"Saturated: {beaten}." if saturated else "")
 
 
-def _verdict(course: Course, more: str) -> Verdict:
+def _verdict(course: YardstickCourse, more: str) -> LeagueVerdict:
     newer = newer_half(course.readings)
     name, now = course.yardstick, course.readings[-1].value
     if len(newer) < MIN_READINGS:
         said = counted(len(course.readings), "reading")
-        return Verdict("plain", f"Too early to say: {said} against {name} so far, the newest {_number(now)}.", more)
+        return LeagueVerdict(
+            "plain", f"Too early to say: {said} against {name} so far, the newest {_number(now)}.", more
+        )
     rise, low, high = fitted_rise(newer, z=course.z)
     better, worse = (high < 0.0, low > 0.0) if course.scale == "loss" else (low > 0.0, high < 0.0)
     answer = "Yes" if better else "No, it gets weaker" if worse else "No change beyond chance"
     by = "in" if course.scale == "return" else "against"
     interval = f"{_number(rise, '+')} [{_number(low, '+')}, {_number(high, '+')}]"
     figures = f"{interval} {by} {name} since {_amount(newer[0].at)} {course.counts}"
-    return Verdict("good" if better else "bad" if worse else "warn", f"{answer}: {figures}, now {_number(now)}.", more)
+    return LeagueVerdict(
+        "good" if better else "bad" if worse else "warn", f"{answer}: {figures}, now {_number(now)}.", more
+    )
 
 
 def newer_half(readings: Sequence[Reading]) -> Sequence[Reading]:
@@ -126,26 +130,28 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, values, strict=True))
 
 
-def _of_probes(state: LeagueState) -> Iterator[Course]:
+def _of_probes(state: LeagueState) -> Iterator[YardstickCourse]:
     for series in series_of(state).values():
         if series.probe in NOT_FIXED:
             continue
         points = series.of_one_identity().points
         readings = [Reading(point.env_steps, point.value, point.low, point.high) for point in points]
         z = Z_90 if series.scale == "return" else Z_95
-        yield Course(series.yardstick, readings, series.scale, z=z)
+        yield YardstickCourse(series.yardstick, readings, series.scale, z=z)
 
 
-def _of_bots(found: Yardsticks) -> Iterator[Course]:
+def _of_bots(found: YardstickFigures) -> Iterator[YardstickCourse]:
     """Scores in the league's own games of the player with the most snapshots against each bot."""
     longest = {curve.yardstick: curve for curve in sorted(found.curves, key=lambda curve: len(curve.points))}
     for name, curve in longest.items():
         readings = [Reading(point.trained_steps, point.score, point.low, point.high) for point in curve.points]
         counts = f"trained steps of {curve.player}"
-        yield Course(name.removeprefix("bot:"), sorted(readings, key=lambda one: one.at), z=Z_90, counts=counts)
+        yield YardstickCourse(
+            name.removeprefix("bot:"), sorted(readings, key=lambda one: one.at), z=Z_90, counts=counts
+        )
 
 
-def _beaten(courses: Sequence[Course]) -> str:
+def _beaten(courses: Sequence[YardstickCourse]) -> str:
     return ", ".join(f"{course.yardstick} {course.readings[-1].value:.2f}" for course in courses)
 
 

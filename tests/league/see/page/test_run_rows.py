@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from league.run.monitor import names
-from league.see.page.runs.run_rows import SIZE_STAYS_S, SIZES_S, RunTable
+from league.see.page.runs.run_rows import SIZE_STAYS_S, SIZES_S, ListedRuns
 from league.store.run_folder import RunFolder
 from tests.league.see.page.page_runs import write_run, write_status
 
@@ -20,7 +20,7 @@ def test_a_row_says_what_the_folder_holds(tmp_path: Path) -> None:
     row = {"step": 1, "time": 2.0, "values": {**values, names.BEST_RATING.name: 70.0}}
     with folder.metrics_path.open("a") as file:
         file.write(json.dumps(row) + "\n")
-    (found,) = RunTable().rows({"one": folder})
+    (found,) = ListedRuns().rows({"one": folder})
     assert (found.id, found.game, found.name, found.phase, found.is_live) == (
         "one",
         "tic_tac_toe",
@@ -32,20 +32,20 @@ def test_a_row_says_what_the_folder_holds(tmp_path: Path) -> None:
     assert found.budget_spent == 0.25 and found.left_s == 55.0 * 3
     assert found.size_bytes == sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())
     write_status(folder, live=False)
-    (ended,) = RunTable().rows({"one": folder})
+    (ended,) = ListedRuns().rows({"one": folder})
     assert (ended.phase, ended.left_s) == ("stopped", None)
 
 
 def test_sizes_are_counted_seldom_and_within_their_time(tmp_path: Path) -> None:
     now = [0.0]
-    table, folder = RunTable(monotonic=lambda: now[0]), write_run(tmp_path / "one", leases=2)
+    table, folder = ListedRuns(monotonic=lambda: now[0]), write_run(tmp_path / "one", leases=2)
     before = table.rows({"one": folder})[0].size_bytes
     (folder.path / "more").write_bytes(b"x" * 1000)
     assert table.rows({"one": folder})[0].size_bytes == before
     now[0] = SIZE_STAYS_S + 1.0
     assert table.rows({"one": folder})[0].size_bytes == (before or 0) + 1000
     ticks = iter([0.0, 1.0])
-    slow = RunTable(monotonic=lambda: next(ticks) * 2 * SIZES_S)
+    slow = ListedRuns(monotonic=lambda: next(ticks) * 2 * SIZES_S)
     assert slow.rows({"one": folder})[0].size_bytes is None
 
 
@@ -53,5 +53,5 @@ def test_a_folder_that_cannot_be_read_is_a_row(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.mkdir()
     (path / "config.yaml").write_text("env: [")
-    (found,) = RunTable().rows({"one": RunFolder(path)})
+    (found,) = ListedRuns().rows({"one": RunFolder(path)})
     assert (found.phase, found.game, found.scores) == ("stopped", "", {})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from league.see.reports.figures import verdict
-from league.see.reports.figures.verdict import Course, Reading, fitted_rise, newer_half, strength_verdict
+from league.see.reports.figures.verdict import Reading, YardstickCourse, fitted_rise, newer_half, strength_verdict
 from league.see.reports.figures.yardsticks import YardstickCurve, YardstickPoint, yardsticks
 from tests.league.see.page.page_runs import made_league
 
@@ -67,6 +67,6 @@ def test_scores_against_a_bot_are_judged(scores: list[float], kind: str, words: 
 
 
 def test_a_saturated_yardstick_is_left_for_one_that_tells() -> None:
-    easy = Course("random", readings([0.99, 1.0]))
-    assert easy.is_saturated and not Course("tactical", readings([0.9, 0.95])).is_saturated
-    assert not Course("nash_conv", readings([1.0, 1.1]), "loss").is_saturated
+    easy = YardstickCourse("random", readings([0.99, 1.0]))
+    assert easy.is_saturated and not YardstickCourse("tactical", readings([0.9, 0.95])).is_saturated
+    assert not YardstickCourse("nash_conv", readings([1.0, 1.1]), "loss").is_saturated
