@@ -108,7 +108,7 @@ def test_without_its_server_the_last_picture_stays_under_a_banner(
     page.context.close()
 
 
-def test_a_silent_daemon_is_told_above_its_last_state(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
+def test_a_silent_daemon_is_named_above_its_last_state(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
     _beat(live_page[0], ago_s=3600.0)
     page = browser_page()
     expect(page.locator("#banner")).to_contain_text("The daemon of this run is silent since")

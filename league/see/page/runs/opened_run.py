@@ -110,7 +110,7 @@ class OpenedRun:
 
     @property
     def news(self) -> RunNews:
-        """What a watcher of the run is told of."""
+        """The news for a watcher of the run."""
         since = 0.0 if self._status is None else self._status.heartbeat_at
         return RunNews(**self._news, phase=self._phase, since=since, path=str(self.path))
 
