@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from league.core.metagame.stagnation import TELLING
 from league.core.probes import MAX_READINGS
 from league.core.state.records import ProbeReading, bot_name
 from league.envs.bots import is_own_bot
@@ -20,13 +22,18 @@ from league.judge.probes.probe import DoesNotFit, PlayOptions, Subject, require_
 
 DECISIONS = 20.0
 """Decisions of a bot in a game, for an estimate of its cost."""
+LADDER = ("mcts:25", "mcts:100", "mcts:400")
+"""Searches that are met beside the named yardsticks, one after the other, while all before them are saturated."""
+SATURATED = TELLING[1]
+"""Score above which a yardstick tells policies apart no more."""
 
 
 @dataclass(frozen=True)
 class YardsticksOptions(PlayOptions):
     """Options beside the number of games against each yardstick, half from either seat, and their time.
 
-    A bot too slow for its part of that time is left out.
+    A bot too slow for its part of that time is left out. Where the snapshot beats every one of them nearly always,
+    it meets mcts:25 too, then mcts:100 and mcts:400, as far as the time reaches.
 
     Fields:
       against: contenders as `league match` takes them; a name without a kind is a bot. Empty for `evaluation.bots`.
@@ -47,10 +54,24 @@ class Yardsticks:
         """Written name -> whom it stands for, once they have shown that they can play."""
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:
-        """One reading for each yardstick that can be played in time."""
+        """One reading for each yardstick that can be played in time, and more while all of them are saturated."""
         require_opponents(subject)
-        limit_s = min(self._options.core_seconds, subject.limit_s)
-        known = self._playable(subject, limit_s=limit_s)
+        begun, limit_s = time.process_time(), min(self._options.core_seconds, subject.limit_s)
+        written = self._options.against or subject.bots
+        readings = self._measured(subject, written, limit_s=limit_s)
+        for search in (search for search in LADDER if search not in {bot_name(name) for name in written}):
+            left_s = limit_s - (time.process_time() - begun)
+            if left_s <= 0.0 or any(reading.value <= SATURATED for reading in readings):
+                break
+            try:
+                readings += self._measured(subject, (search,), limit_s=left_s)
+            except LeagueError as error:
+                subject.remark(f"every yardstick is saturated, and no stronger one can be met: {error}")
+                break
+        return readings
+
+    def _measured(self, subject: Subject, written: Sequence[str], *, limit_s: float) -> tuple[ProbeReading, ...]:
+        known = self._playable(subject, written, limit_s=limit_s)
         conditions = OpenConditions(subject.seed, subject.greedy)
         with ExitStack() as opened:
             game = _game(subject)
@@ -60,7 +81,7 @@ class Yardsticks:
             readings = readings_against(subject, opponents, games=games, limit_s=limit_s, notes=notes)
         return tuple(replace(reading, identity=_identity(known[reading.yardstick])) for reading in readings)
 
-    def _playable(self, subject: Subject, *, limit_s: float) -> dict[str, Contender]:
+    def _playable(self, subject: Subject, names: Sequence[str], *, limit_s: float) -> dict[str, Contender]:
         """Name of the yardstick -> the contender.
 
         Raises:
@@ -68,7 +89,7 @@ class Yardsticks:
         """
         key = f"{subject.place}.against" if self._options.against else "evaluation.bots"
         unfit, lost, known = list[str](), list[str](), dict[str, Contender]()
-        for number, written in enumerate(self._options.against or subject.bots):
+        for number, written in enumerate(names):
             try:
                 found = self._find(written)
             except (LeagueError, EnvError) as error:

@@ -51,6 +51,7 @@ def run_metrics(
         names.OPEN_LEASES.name: float(len(state.leases)),
         names.JOURNAL_SEQ.name: float(journal_seq),
         names.ELAPSED_S.name: seen.spent.seconds,
+        names.CORE_S.name: seen.spent.core_seconds,
         names.DISK_FREE.name: float(disk_free),
     }
     best = strongest(tuple(row for row in ratings.values() if row.games))

@@ -55,6 +55,7 @@ SNAPSHOTS = Metric("league/snapshots", "snapshots", "frozen members")
 OPEN_LEASES = Metric("league/open_leases", "leases", "leases being worked on")
 JOURNAL_SEQ = Metric("league/journal_seq", "events", "durable events")
 ELAPSED_S = Metric("league/elapsed_s", "s", "time of training, earlier parts of a resumed run included")
+CORE_S = Metric("league/core_seconds", "s", "processor time of the run's processes, earlier parts included")
 DISK_FREE = Metric("league/disk_free_bytes", "bytes", "free space on the disk of the run folder")
 BEST_RATING = Metric("league/best_rating_elo", "Elo", "rating of the best snapshot", best="max")
 

@@ -10,7 +10,9 @@ from league.run.operations.plans import OperationRefused, Plan, PlanInputs, plan
 
 def plan_tag(inputs: PlanInputs, snapshot: str, tag: str) -> Plan:
     """A snapshot gets a name."""
-    name = _snapshot_of(inputs, snapshot)
+    name, holder = _snapshot_of(inputs, snapshot), inputs.state.tags.get(tag)
+    if holder is not None:
+        raise OperationRefused(f"{tag} is {holder} already; remove that tag first")
     plan = plan_set(inputs, [(f"tags.{tag}", name)])
     return replace(plan, words=f"tags {name} as {tag}")
 

@@ -31,7 +31,8 @@ def main() -> int:
         folder.storage.atomic_write_bytes(folder.path / PAGE_FILE, payload, durable=False, private=True)
 
     try:
-        serve(folder.path, where=where_of(folder), tokens=tokens_in(folder.tokens_path), ready=ready)
+        tokens, command = tokens_in(folder.tokens_path), f"league up {folder.path}"
+        serve(folder.path, where=where_of(folder), tokens=tokens, command=command, ready=ready)
     except LeagueError as error:
         print(f"league: {error}", file=sys.stderr)
         return error.exit_code

@@ -32,17 +32,19 @@ def serve(
     *,
     where: Listening | None = None,
     tokens: Tokens | None = None,
+    command: str = "",
     ready: Callable[[PageAddress], object] = lambda address: None,
 ) -> None:
     """Serve the page until a signal ends it.
 
     Args:
       path: a run folder, or a folder of them. where: None for `PORT` of loopback, or a free one where that is taken.
-      tokens: of the address; new ones by default. ready: called once the page can be opened.
+      tokens: of the address; new ones by default. command: that serves it, for people.
+      ready: called once the page can be opened.
     Raises:
       MissingRun, JournalError, StorageError: there is nothing to show. AddressError: the port is taken.
     """
-    library = Library(path)
+    library = Library(path, command=command)
     with contextlib.closing(library):
         for name in library.folders() if len(library.folders()) == 1 else ():
             library.run(name)  # says at once what is wrong with it

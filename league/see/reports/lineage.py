@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
+from league.core.matchmaking.roles import EXPLOITER_ROLES, MAIN_ROLE
 from league.core.metagame.lineage import Lineage, LineageNode, OpponentGames, lineage_of
 from league.core.state.events import EVENTS, Event
 from league.envs.text.number_text import number_text
@@ -18,7 +19,9 @@ from league.wording import counted
 
 MAX_OPPONENTS, MAX_OPPONENTS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
+_ROLES = (MAIN_ROLE, *EXPLOITER_ROLES)
 _COLOURS = ("lightblue", "lightsalmon", "palegreen", "khaki", "plum", "lightgrey")
+"""Of the roles above in their order, as on the page, and then of others."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class LineageReport:
         return "\n".join(["digraph lineage {", "  rankdir=LR;", *self._dot_lines(), "}"])
 
     def _dot_lines(self) -> Iterator[str]:
-        roles = list(dict.fromkeys(descent.role for descent in self.lineage.descents))
+        roles = list(dict.fromkeys((*_ROLES, *(descent.role for descent in self.lineage.descents))))
         known = {descent.snapshot for descent in self.lineage.descents}
         for descent in self.lineage.descents:
             colour = _COLOURS[min(roles.index(descent.role), len(_COLOURS) - 1)]

@@ -2,12 +2,16 @@
 
 import {enter, enterBy, follow, get, post} from './kit/api.js';
 import {h} from './kit/dom.js';
+import {patch, show as showIn} from './kit/patch.js';
+import {plotControls} from './plots/controls.js';
 import {counted, duration} from './kit/format.js';
 
 const REFRESH_MS = 2000;
+const SOON_MS = 400; // between two looks at what is still being computed
 const modules = new Map();
 const place = {run: null, section: null, query: {}};
-let sections = [], runs = [], readOnly = false, leave = [], endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0;
+let sections = [], runs = [], readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
+const lost = {since: 0, server: false, daemon: null, news: {}, command: ''};
 
 const byId = id => document.getElementById(id);
 const announce = text => { byId('announce').textContent = text; };
@@ -38,54 +42,85 @@ async function module(section) {
   return modules.get(section);
 }
 
-function context() {
-  return {...place, runs, readOnly, link, go, read, get, post, announce, onRemove: end => leave.push(end), refresh: () => show(false)};
-}
-
-function isBusy(root) {
-  const focused = document.activeElement;
-  return root.contains(focused) && focused.matches('input, select, textarea') || root.querySelector('[data-busy]') !== null;
+function context(course) {
+  return {...place, runs, readOnly, link, go, read, get, post, announce, refresh: () => show(false),
+    plots: {course, run: place.run}, soon: () => { again = setTimeout(() => show(false), SOON_MS); }};
 }
 
 function failed(error) {
-  const main = byId('main');
-  main.replaceChildren(h('section', {class: 'card bad-edge', role: 'alert'}, h('h1', null, 'That did not work'), h('p', null, error.message)));
+  showIn(byId('main'), h('section', {class: 'card bad-edge', role: 'alert'}, h('h1', null, 'That did not work'), h('p', null, error.message)));
 }
 
-/** Read the open section and draw it; a refresh keeps focus, scroll and open details. */
+/** Read the open section and draw it in place. */
 async function show(isNew) {
   const mine = ++number;
-  const {section, query} = place;
+  const {run, section, query} = place;
   dirty = false;
   refreshedAt = Date.now();
+  clearTimeout(again);
   try {
-    const [drawn, data] = await Promise.all([module(section), read(section, query)]);
+    const drawn = await module(section);
+    const [data, course] = await Promise.all([read(section, query), drawn.usesCourse ? get(`/runs/${encodeURIComponent(run)}/course`) : null]);
     if (mine !== number) return;
-    const main = byId('main');
-    const focused = document.activeElement && main.contains(document.activeElement) ? document.activeElement.id : '';
-    const open = new Set([...main.querySelectorAll('details[open]')].map(each => each.id));
-    const scrolled = new Map([...main.querySelectorAll('.scroll[id]')].map(each => [each.id, each.scrollLeft]));
-    leave.splice(0).forEach(end => end());
     const heading = h('h1', {tabindex: -1, id: 'heading'}, drawn.title);
-    const root = h('div', {class: `section section-${section}`});
-    main.replaceChildren(heading, root);
-    await drawn.render(root, data, context());
-    for (const each of root.querySelectorAll('details')) if (open.has(each.id)) each.open = true;
-    for (const [id, left] of scrolled) if (byId(id)) byId(id).scrollLeft = left;
-    document.title = `${drawn.title} · ${place.run} · League`;
+    const root = h('div', {class: `section section-${section}`, key: `${run}/${section}`});
+    await drawn.render(root, data, context(course));
+    if (mine !== number) return;
+    const stage = h('main', null, h('div', {class: 'section-head', key: 'head'}, heading, course ? plotControls(context(course).plots) : null), root);
+    patch(byId('main'), stage);
+    document.title = `${drawn.title} · ${run} · League`;
     if (isNew) {
       // Not with the first picture: there the Tab key begins at the link that skips the navigation.
-      if (shownAt) heading.focus({preventScroll: true});
+      if (shownAt) byId('heading').focus({preventScroll: true});
       scrollTo(0, 0);
-    } else if (focused && byId(focused)) {
-      byId(focused).focus({preventScroll: true});
     }
     shownAt = Date.now();
-    main.dataset.shown = section;
+    tellServer(true);
+    byId('main').dataset.shown = section;
     performance.mark('shown');
   } catch (error) {
-    if (mine === number) failed(error);
+    if (mine !== number) return;
+    if (isNew) failed(error);
+    if (error.status === 0) tellServer(false);
   }
+}
+
+function tellServer(isThere) {
+  if (isThere === !lost.server) return;
+  lost.server = !isThere;
+  lost.since = isThere ? 0 : shownAt || Date.now();
+  dirty = true;
+  drawBanner();
+}
+
+const SILENT_S = 30; // age of a heartbeat above which its daemon counts as silent
+
+function tellDaemon(news) {
+  lost.news = news;
+  const isSilent = news.phase && !['stopped', 'failed'].includes(news.phase) && news.since && Date.now() / 1000 - news.since > SILENT_S;
+  const phase = ['killed', 'failed'].includes(news.phase) ? news.phase : isSilent || news.phase === 'silent' ? 'silent' : '';
+  lost.daemon = phase ? {...news, phase} : null;
+  drawBanner();
+}
+
+// What is shown stays while its source is away; the banner says since when, and what to do.
+function drawBanner() {
+  const said = [];
+  if (lost.server) {
+    said.push(h('strong', null, `No answer from this page's server since ${timeOf(lost.since)}.`), ' Below is the last picture, which renews itself as soon as the server is back. ',
+      ...(lost.command ? ['Start it with ', h('code', null, lost.command), '.'] : []));
+  } else if (lost.daemon) {
+    const {phase, since, path} = lost.daemon;
+    said.push(h('strong', null, `The daemon of this run ${phase === 'silent' ? 'is silent' : `is gone (${phase})`} since ${timeOf(1000 * since)}.`), ' Below is its last state. ',
+      ...(phase === 'silent' ? [] : [h('code', null, `league up ${path}`), ' continues it; ']), h('code', null, `league logs ${path}`), ' shows what it did last.');
+  }
+  const banner = byId('banner');
+  banner.hidden = !said.length;
+  showIn(banner, said);
+}
+
+function timeOf(ms) {
+  return `${new Date(ms).toISOString().slice(11, 19)} UTC`; // no age: it would be read aloud with every second
 }
 
 function drawNavigation() {
@@ -93,20 +128,26 @@ function drawNavigation() {
     href: link(name), id: `nav-${name}`, 'aria-current': name === place.section ? 'page' : null,
   }, each.title)));
   Promise.all(items).then(found => {
-    byId('nav').replaceChildren(h('ul', null, found.map(each => h('li', null, each))));
+    showIn(byId('nav'), h('ul', null, found.map(each => h('li', null, each))));
     const open = byId(`nav-${place.section}`);
     if (open) byId('nav').scrollLeft = open.offsetLeft - byId('nav').clientWidth / 2 + open.clientWidth / 2;
   });
 }
 
-function showRuns() {
-  byId('nav').replaceChildren();
+/** Read the table of runs and draw it in place. */
+async function showRuns() {
+  const mine = ++number;
+  refreshedAt = Date.now();
+  const [{draw}, {rows}] = await Promise.all([import('./sections/runs.js'), get('/run-table')]);
+  if (mine !== number) return;
+  showIn(byId('nav'));
   byId('run-name').textContent = '';
   document.title = 'League';
+  runs = rows;
+  draw(byId('main'), rows, (run, section, query) => link(section, query, run));
+  shownAt = Date.now();
+  tellServer(true);
   byId('main').dataset.shown = 'runs';
-  byId('main').replaceChildren(h('h1', {tabindex: -1}, 'Runs'), h('ul', {class: 'runs'}, runs.map(run => h('li', {class: 'card'},
-    h('a', {href: link('overview', {}, run.id)}, run.id), h('p', {class: 'muted'},
-      `${run.phase}, ${counted(run.env_steps, 'env step')}, ${counted(run.snapshots, 'snapshot')}`)))));
 }
 
 async function navigate() {
@@ -116,7 +157,7 @@ async function navigate() {
     if (endNews) endNews();
     endNews = null;
     place.run = null;
-    runs = (await get('/runs')).runs;
+    tellDaemon({});
     return showRuns();
   }
   const other = found.run !== place.run;
@@ -125,7 +166,7 @@ async function navigate() {
   if (!other) drawNavigation();
   if (other) {
     if (endNews) endNews();
-    endNews = follow(place.run, () => { dirty = true; }, up => { byId('freshness').dataset.up = String(up); });
+    endNews = follow(place.run, news => { dirty = true; tellDaemon(news); }, tellServer);
   }
   byId('main').setAttribute('aria-busy', 'true');
   await show(true);
@@ -134,11 +175,12 @@ async function navigate() {
 }
 
 function tick() {
-  const fresh = byId('freshness');
-  const lost = fresh.dataset.up === 'false';
-  fresh.textContent = lost ? 'connection lost' : shownAt ? `updated ${duration((Date.now() - shownAt) / 1000)} ago` : '';
-  fresh.classList.toggle('lost', lost);
-  if (dirty && place.run && !document.hidden && Date.now() - refreshedAt >= REFRESH_MS && !isBusy(byId('main'))) show(false);
+  byId('freshness').textContent = shownAt && !lost.server ? `updated ${duration((Date.now() - shownAt) / 1000)} ago` : '';
+  if (lost.server) drawBanner();
+  else tellDaemon(lost.news);
+  if (document.hidden || Date.now() - refreshedAt < REFRESH_MS) return;
+  if (place.run && dirty) show(false);
+  else if (!place.run && shownAt) showRuns().catch((error) => { if (error.status === 0) tellServer(false); });
 }
 
 function themeOf() {
@@ -163,22 +205,22 @@ function setUpTheme() {
 }
 
 function askForToken(error) {
-  const field = h('input', {id: 'token', type: 'password', autocomplete: 'off', required: true});
-  const said = h('p', {role: 'alert'}, error.status === 401 ? '' : error.message);
   const form = h('form', {class: 'card', onsubmit: async event => {
     event.preventDefault();
     try {
-      await begin(await enterBy(field.value.trim().replace(/^.*#token=/, '')));
+      await begin(await enterBy(byId('token').value.trim().replace(/^.*#token=/, '')));
     } catch (again) {
-      said.textContent = again.message;
+      byId('refused').textContent = again.message;
     }
   }}, h('h1', null, 'Who is there?'), h('p', null, 'Open this page by the address that league serve prints, or give its token here.'),
-  h('label', {for: 'token'}, 'Token or address'), field, h('button', {type: 'submit'}, 'Enter'), said);
-  byId('main').replaceChildren(form);
+  h('label', {for: 'token'}, 'Token or address'), h('input', {id: 'token', type: 'password', autocomplete: 'off', required: true}),
+  h('button', {type: 'submit'}, 'Enter'), h('p', {role: 'alert', id: 'refused'}, error.status === 401 ? '' : error.message));
+  showIn(byId('main'), form);
 }
 
 async function begin(session) {
   sections = session.sections;
+  lost.command = session.command;
   readOnly = !session.may_change;
   byId('read-only').hidden = !readOnly;
   runs = (await get('/runs')).runs;

@@ -15,6 +15,7 @@ from league.see.page.guard import CSRF_HEADER, Entrance, Keys
 from league.see.page.registry import SECTIONS
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
+from league.see.page.runs.run_rows import ListedRuns
 from league.version import __version__
 
 MAX_WATCHING = 32
@@ -33,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     """See `league.see.page.registry.ROUTES`."""
-    watching = asyncio.Semaphore(MAX_WATCHING)
+    watching, rows = asyncio.Semaphore(MAX_WATCHING), ListedRuns()
 
     @router.post("/session")
     async def enter(request: Request) -> Response:
@@ -44,7 +45,7 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         entrance = keys.by_token(entry.token)
         if entrance is None:
             raise HTTPException(401, "this is not the token of this page: open the address that was printed last")
-        answer = JSONResponse(_session(entrance))
+        answer = JSONResponse(_session(entrance, library))
         answer.set_cookie(
             keys.cookie_name,
             entrance.session,
@@ -58,12 +59,16 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
 
     @router.get("/session")
     def session(request: Request) -> Response:
-        return JSONResponse(_session(request.state.entrance))
+        return JSONResponse(_session(request.state.entrance, library))
 
     @router.get("/runs")
     def runs() -> Response:
         rows = [{"id": name, **msgspec.to_builtins(row_of(folder))} for name, folder in library.folders().items()]
         return Response(msgspec.json.encode({"runs": rows}), media_type="application/json")
+
+    @router.get("/run-table")
+    def table() -> Response:
+        return Response(msgspec.json.encode({"rows": rows.rows(library.folders())}), media_type="application/json")
 
     @router.get("/runs/{run}/news")
     async def news(run: str) -> Response:
@@ -73,12 +78,13 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         return StreamingResponse(_stream(opened, watching), media_type="text/event-stream")
 
 
-def _session(entrance: Entrance) -> dict[str, object]:
+def _session(entrance: Entrance, library: Library) -> dict[str, object]:
     return {
         "csrf": entrance.csrf,
         "header": CSRF_HEADER,
         "may_change": entrance.may_change,
         "sections": list(SECTIONS),
+        "command": library.command,
         "version": __version__,
     }
 

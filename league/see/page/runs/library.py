@@ -24,11 +24,11 @@ class Library:
     """The runs below one path, opened when they are asked for.
 
     Args:
-      path: a run folder, or a folder that holds some.
+      path: a run folder, or a folder that holds some. command: that serves it, for people.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path.absolute()
+    def __init__(self, path: Path, *, command: str = "") -> None:
+        self._path, self.command = path.absolute(), command or f"league serve {path}"
         self._lock = threading.Lock()
         self._open: dict[str, OpenedRun] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="compute")

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, cast
 
+import msgspec
+
 from league.config.yaml import parse_yaml
 from league.core.metagame.ratings import RatingInputs, RatingRow, rate, rating_inputs
 from league.core.state.state import LeagueState
@@ -25,6 +27,24 @@ IDLE_S = 10.0
 
 Inputs = TypeVar("Inputs")
 T = TypeVar("T")
+
+
+class RunNews(msgspec.Struct, frozen=True):
+    """News of a run.
+
+    Fields:
+      seq, status, metrics, computed: counters that grow with each change: of events, heartbeats, rows of metrics, and
+        results of computations.
+      phase: as in `league status`. since: its last heartbeat, seconds since 1970. path: the run folder.
+    """
+
+    seq: int
+    status: int
+    metrics: int
+    computed: int
+    phase: str
+    since: float
+    path: str
 
 
 class OpenedRun:
@@ -45,6 +65,7 @@ class OpenedRun:
         self.metrics = MetricHistory(folder.metrics_path)
         self._fold = JournalFold(folder)
         self._news = {"seq": self._fold.seq, "status": 0, "metrics": 0, "computed": 0}
+        self._phase = ""
         self._background = Background(pool, ready=lambda: self._note("computed"))
         self._watchers = 0
         self._stop, self._wake = threading.Event(), threading.Event()
@@ -88,9 +109,10 @@ class OpenedRun:
         return self.background("ratings", lambda: rating_inputs(self.state), _rate)
 
     @property
-    def news(self) -> dict[str, int]:
-        """Counters that grow with each change: of events, heartbeats, rows of metrics, and results of computations."""
-        return dict(self._news)
+    def news(self) -> RunNews:
+        """The news for a watcher of the run."""
+        since = 0.0 if self._status is None else self._status.heartbeat_at
+        return RunNews(**self._news, phase=self._phase, since=since, path=str(self.path))
 
     @property
     def config(self) -> Mapping[str, object]:
@@ -134,6 +156,10 @@ class OpenedRun:
                 return
         if status != self._status:
             self._status = status
+            self._note("status")
+        phase = self.account.status.phase
+        if phase != self._phase:
+            self._phase = phase
             self._note("status")
 
     def watch(self) -> None:

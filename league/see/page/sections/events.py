@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
-from league.core.state.events import EVENTS
+from league.core.state.events import EVENTS, Event
+from league.see.page.runs.event_text import event_text
 from league.see.page.runs.journal_fold import ROUTINE
 from league.see.page.runs.opened_run import OpenedRun
+from league.store.event_codec import EventCodec
 from league.store.journal_segments import Row
 
 PAGE = 50
@@ -19,6 +22,7 @@ SEARCH_S = 0.05
 """Time that one request may search; what was not searched is named, and the next request continues there."""
 MAX_SHOWN_BYTES = 4_096
 """Of one event; the rest of a longer one is cut off."""
+_CODEC = EventCodec(EVENTS)
 
 
 class EventsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,11 +40,12 @@ class EventsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """One event. body: its JSON, cut off where it is long."""
+    """One event. text: a sentence. body: its JSON, cut off where it is long."""
 
     seq: int
     wall_time: float
     kind: str
+    text: str
     body: str
 
 
@@ -99,4 +104,6 @@ def _matches(row: Row, kind: str, needle: bytes) -> bool:
 
 def _shown(row: Row) -> EventRow:
     body = row[2].decode(errors="replace")
-    return EventRow(row[0], row[4], row[1], body if len(body) <= MAX_SHOWN_BYTES else f"{body[:MAX_SHOWN_BYTES]} ...")
+    event = cast(Event, _CODEC.decode(row[1], row[2], seq=row[0]))
+    shown = body if len(body) <= MAX_SHOWN_BYTES else f"{body[:MAX_SHOWN_BYTES]} ..."
+    return EventRow(row[0], row[4], row[1], event_text(event), shown)

@@ -8,6 +8,7 @@ from league.core.state.events import ConfigChanged, PolicyImported, SettingsChan
 from league.run.control.door_file import NoDoor, read_door_file
 from league.run.operations.catalogue import OPERATIONS, Argument
 from league.run.operations.plans import adds_player
+from league.see.page.runs.event_text import change_text
 from league.see.page.runs.opened_run import OpenedRun
 
 MAX_NAMES = 300
@@ -110,8 +111,7 @@ def _changes(run: OpenedRun) -> list[ChangeRow]:
     for noted in reversed(run.notable):
         event = noted.event
         if isinstance(event, SettingsChanged | ConfigChanged) and event.changes:
-            text = ", ".join(f"{change.key} {change.old} to {change.new}" for change in event.changes[:4])
-            text += f" and {len(event.changes) - 4} more" if len(event.changes) > 4 else ""
+            text = change_text(event.changes)
             keys = {change.key for change in event.changes}
             is_undoable = isinstance(event, SettingsChanged) and not adds_player(event) and not keys & overtaken
             overtaken |= keys

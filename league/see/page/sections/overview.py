@@ -10,9 +10,12 @@ from league.see.page.registry import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
+from league.see.reports.figures.ratings_over_time import RatingsOverTime, ratings_over_time
+from league.see.reports.figures.verdict import LeagueVerdict, strength_verdict
 from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
 from league.store.run_folder import AlertStatus, RunAccount
 from league.store.supervision import read_supervision
+from league.wording import counted, duration_text
 
 SILENT_S = 30.0
 """Age of a live daemon's heartbeat above which it counts as unhealthy, as at the control door."""
@@ -32,11 +35,12 @@ class Overview(msgspec.Struct, frozen=True):
 
     Fields:
       run: its folder. name, game: of the configuration. phase, is_live, message: as in `league status`.
-      now: what the league does, one sentence. seq: the last event behind all this.
+      seq: the last event behind all this.
       budget_spent: fraction in [0, 1], None where unknown. trained_s: seconds of training, None where unknown.
       steps_per_s: recent, 0 where the run is not live.
       best: the snapshot whose rating is surest to be high; None before the first rated game.
-      best_rating, speed: over env steps. checks: signs of health, the worst first. yardsticks: see there.
+      stronger, health, doing: the three verdicts. speed: over time. checks: signs of health, the worst first.
+      ratings: None until they are computed. yardsticks: see there.
       expected: where there is none yet, when the first probe comes.
       counts: what the games count by.
     """
@@ -47,7 +51,9 @@ class Overview(msgspec.Struct, frozen=True):
     phase: str
     is_live: bool
     message: str
-    now: str
+    stronger: LeagueVerdict
+    health: LeagueVerdict
+    doing: LeagueVerdict
     seq: int
     games: int
     env_steps: int
@@ -58,7 +64,7 @@ class Overview(msgspec.Struct, frozen=True):
     trained_s: float | None
     steps_per_s: float
     best: RatingRow | None
-    best_rating: MetricSeries
+    ratings: RatingsOverTime | None
     speed: MetricSeries
     checks: tuple[Check, ...]
     yardsticks: YardstickFigures
@@ -74,6 +80,7 @@ def read(run: OpenedRun, query: NoQuery) -> Overview:
     config = run.config
     env = config.get("env")
     ratings = run.ratings.value or ()
+    found, fixed = checks(run, account), yardsticks(state)
     return Overview(
         run=str(run.path),
         name=str(config.get("name", run.id)),
@@ -81,7 +88,9 @@ def read(run: OpenedRun, query: NoQuery) -> Overview:
         phase=status.phase,
         is_live=account.live,
         message=status.message,
-        now=_now(run, account),
+        stronger=strength_verdict(state, fixed),
+        health=_health(account, found),
+        doing=_doing(run, account),
         seq=run.seq,
         games=state.totals.games,
         env_steps=state.totals.env_steps,
@@ -92,10 +101,10 @@ def read(run: OpenedRun, query: NoQuery) -> Overview:
         trained_s=status.trained_s,
         steps_per_s=status.steps_per_s,
         best=strongest(tuple(row for row in ratings if row.games)),
-        best_rating=run.metrics.series(names.BEST_RATING.name),
+        ratings=ratings_over_time(state, ratings) if ratings else None,
         speed=run.metrics.series(names.STEPS_PER_S.name),
-        checks=checks(run, account),
-        yardsticks=yardsticks(state),
+        checks=found,
+        yardsticks=fixed,
         expected=expected_probe(run),
         counts=state.counts,
         heartbeat_at=status.heartbeat_at,
@@ -119,7 +128,7 @@ def _daemon_checks(run: OpenedRun, account: RunAccount) -> list[Check]:
         return [*found, Check("warn", "The run has not started yet.")]
     if account.live:
         kind = "good" if account.age_s < SILENT_S else "bad"
-        text = "The daemon's loop turns." if kind == "good" else "The daemon is silent."
+        text = "The daemon answers." if kind == "good" else "The daemon is silent."
         found.append(Check(kind, text, f"{account.age_s:.0f} s"))
     elif status.phase in ("failed", "killed", "silent"):
         found.append(Check("bad", f"The run is {status.phase}.", status.message))
@@ -161,13 +170,42 @@ def _league_checks(run: OpenedRun) -> list[Check]:
     return found
 
 
-def _now(run: OpenedRun, account: RunAccount) -> str:
-    state = run.state
+def _health(account: RunAccount, found: tuple[Check, ...]) -> LeagueVerdict:
+    """The worst sign of health as an answer."""
+    amiss = [check for check in found if check.kind != "good"]
+    if not amiss:
+        text = "Yes: no alert is open." if account.live else found[0].text
+        return LeagueVerdict("good", text, found[0].evidence if not account.live else "")
+    more = f"{counted(len(amiss) - 1, 'further sign')} below." if len(amiss) > 1 else ""
+    answer = "No" if amiss[0].kind == "bad" else "Look"
+    evidence = f" ({amiss[0].evidence})" if amiss[0].evidence else ""
+    return LeagueVerdict(amiss[0].kind, f"{answer}: {_lower(amiss[0].text).rstrip('.')}{evidence}.", more)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _doing(run: OpenedRun, account: RunAccount) -> LeagueVerdict:
+    """What the league does, and how long it has to go at the pace so far."""
+    state, status = run.state, account.status
+    spent = status.budget_spent
     if not account.live:
-        return f"The run is not being trained: {account.status.phase}."
+        part = "" if spent is None else f"{spent:.0%} of the budget is spent."
+        return LeagueVerdict("plain", f"Nothing: the run is {status.phase}.", part)
     if state.training_paused:
-        return "Training is paused."
-    homes = [lease.home for lease in state.leases.values()]
+        return LeagueVerdict("warn", "Nothing: training is paused.")
+    text = f"It {' and '.join(_work(run)) or 'is ' + status.phase}."
+    if spent is None or not status.trained_s:
+        return LeagueVerdict("plain", text)
+    if not spent:
+        return LeagueVerdict("plain", text, "None of the budget is spent yet.")
+    left_s = status.trained_s * (1.0 - spent) / spent
+    return LeagueVerdict("plain", text, f"{spent:.0%} of the budget is spent; about {duration_text(left_s)} to go.")
+
+
+def _work(run: OpenedRun) -> list[str]:
+    homes = [lease.home for lease in run.state.leases.values()]
     training = sorted({home for home in homes if home is not None})
     rating = sum(home is None for home in homes)
     parts = []
@@ -175,5 +213,5 @@ def _now(run: OpenedRun, account: RunAccount) -> str:
         shown = ", ".join(training[:3]) + (f" and {len(training) - 3} more" if len(training) > 3 else "")
         parts.append(f"trains {shown}")
     if rating:
-        parts.append(f"plays rating matches on {rating} {'host' if rating == 1 else 'hosts'}")
-    return f"The league {' and '.join(parts) or 'is ' + account.status.phase}."
+        parts.append(f"plays rating matches on {counted(rating, 'host')}")
+    return parts

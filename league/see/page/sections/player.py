@@ -22,12 +22,12 @@ from league.core.state.payoff import GAMES
 from league.core.state.population import PLAYER, SNAPSHOT
 from league.core.state.records import Hyperparameter
 from league.core.state.state import LeagueState, PlayerState
-from league.envs.text.number_text import number_text
 from league.errors import LeagueError, nearest
 from league.run.monitor import names
 from league.run.monitor.names import Metric
 from league.run.monitor.run_view import gate_view
 from league.run.monitor.view import GateView
+from league.see.page.runs.event_text import change_text, event_text
 from league.see.page.runs.journal_fold import NotableEvent
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
@@ -252,16 +252,10 @@ def _trials(events: list[NotableEvent]) -> Iterator[GateTrial]:
 def _changes(events: list[NotableEvent], player: str) -> Iterator[PlayerChange]:
     for noted in events:
         event, text = noted.event, ""
-        if isinstance(event, SnapshotAdded):
-            text = f"{event.snapshot.snapshot_id} was taken ({event.snapshot.reason})"
-        elif isinstance(event, PlayerReset):
-            text = f"starts again from {event.source}"
-        elif isinstance(event, PlayerTransplanted):
-            values = ", ".join(f"{item.name} {number_text(item.value, 4)}" for item in event.hyperparameters)
-            text = f"continues from {event.donor}" + (f" with {values}" if values else "")
-        elif isinstance(event, SettingsChanged):
-            own = [change for change in event.changes if change.key.startswith(f"players.{player}.")]
-            text = ", ".join(f"{change.key} {change.old} to {change.new}" for change in own)
-            text += f" by {event.by}" if event.by else ""
+        if isinstance(event, SettingsChanged):
+            own = tuple(change for change in event.changes if change.key.startswith(f"players.{player}."))
+            text = f"{change_text(own)}{f' by {event.by}' if event.by else ''}."
+        elif not isinstance(event, DirectiveIssued):
+            text = event_text(event)
         if text:
             yield PlayerChange(noted.seq, noted.wall_time, noted.kind, text)

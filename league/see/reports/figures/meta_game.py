@@ -97,11 +97,11 @@ def meta_game(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGame:
 
 
 def meta_game_inputs(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGameInputs:
-    """Copies the games between the strongest snapshots; no names where the game has no opponents."""
-    own = own_snapshots(state) if state.is_competitive else []
+    """Copies the games between the strongest snapshots that are rated; no names where the game has no opponents."""
     elo = {row.policy: row.elo for row in ratings if row.games}
+    own = [name for name in own_snapshots(state) if name in elo] if state.is_competitive else []
     age = {name: number for number, name in enumerate(own)}
-    strongest = sorted(own, key=lambda name: (-elo.get(name, -np.inf), -age[name]))[:MAX_SNAPSHOTS]
+    strongest = sorted(own, key=lambda name: (-elo[name], -age[name]))[:MAX_SNAPSHOTS]
     names = sorted(strongest, key=age.__getitem__)
     places = {name: place for place, name in enumerate(names)}
     snapshots = [state.snapshots[name] for name in names]
@@ -111,7 +111,7 @@ def meta_game_inputs(state: LeagueState, ratings: Sequence[RatingRow]) -> MetaGa
         names=tuple(names),
         players=tuple(snapshot.player for snapshot in snapshots),
         roles=tuple(snapshot.role for snapshot in snapshots),
-        elo=tuple(elo.get(name) for name in names),
+        elo=tuple(elo[name] for name in names),
         pairs=frozen_pairs(state, numbers),
         parents=np.array(parents, dtype=np.int64),
         parent_draws=1.0 if state.config is None else state.config.ratings.parent_draws,

@@ -34,10 +34,11 @@ class YardstickPoint(msgspec.Struct, frozen=True):
 
 
 class YardstickCurve(msgspec.Struct, frozen=True):
-    """One player's snapshots against one yardstick, oldest first. index: of the player, as in `RatingCurve`."""
+    """One player's snapshots against one yardstick, oldest first. role, index: of the player, as in `RatingCurve`."""
 
     yardstick: str
     player: str
+    role: str
     index: int
     points: tuple[YardstickPoint, ...]
 
@@ -118,6 +119,7 @@ def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
         YardstickCurve(
             names[yardstick],
             player,
+            state.players[player].role,
             index,
             thinned(by_player[player], MAX_POINTS),
         )

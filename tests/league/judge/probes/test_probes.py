@@ -17,11 +17,12 @@ from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
 from league.judge.matches.match import play_match
 from league.judge.matches.match_result import score_games
+from league.judge.probes import yardsticks
 from league.judge.probes.matches import score_of
 from league.judge.probes.past import Past, PastOptions
-from league.judge.probes.probe import PROBES, DoesNotFit, PlayOptions, make_probe, make_probes
+from league.judge.probes.probe import PROBES, DoesNotFit, PlayOptions, Subject, make_probe, make_probes
 from league.judge.probes.returns import MeanReturn
-from league.judge.probes.yardsticks import Yardsticks, YardsticksOptions
+from league.judge.probes.yardsticks import LADDER, Yardsticks, YardsticksOptions
 from league.policies.exact.behaviours import members_of
 from league.policies.exact.exploitability import nash_conv
 from league.run.monitor.metric_sinks import require_working_sinks
@@ -81,6 +82,34 @@ def test_yardsticks_are_the_bots_of_the_evaluation_or_those_named_and_unknown_ga
     assert [(one.yardstick, one.games) for one in readings] == [("tactical", 10), ("random", 10)]
     with pytest.raises(DoesNotFit):
         Yardsticks(replace(options, against=("tactical",))).measure(subject_of("kuhn_poker"))
+
+
+@pytest.mark.parametrize(
+    ("scores", "met"),
+    [
+        ({"random": 0.9}, ["random"]),
+        ({"random": 1.0, "mcts:25": 0.5}, ["random", "mcts:25"]),
+        ({"random": 1.0, "mcts:25": 0.99, "mcts:100": 0.98, "mcts:400": 1.0}, ["random", *LADDER]),
+    ],
+)
+def test_saturated_yardsticks_step_up(
+    scores: dict[str, float], met: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def readings(subject: Subject, opponents: dict[str, object], **_: object) -> tuple[ProbeReading, ...]:
+        return tuple(ProbeReading(name, scores[name], 0.0, 1.0, 10) for name in opponents)
+
+    monkeypatch.setattr(yardsticks, "readings_against", readings)
+    ample = YardsticksOptions(games=2, core_seconds=1e6)
+    found = Yardsticks(ample).measure(subject_of("tic_tac_toe", limit_s=1e6))
+    assert [one.yardstick for one in found] == met
+
+
+def test_a_stronger_search_that_is_too_slow_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yardsticks, "SATURATED", -1.0)
+    said: list[str] = []
+    subject = subject_of("connect_four", limit_s=0.5, remark=said.append)
+    assert [one.yardstick for one in Yardsticks(YardsticksOptions(games=2)).measure(subject)] == ["random"]
+    assert "every yardstick is saturated" in said[-1] and "mcts:25" in said[-1]
 
 
 def test_games_end_with_the_time_of_the_probe() -> None:

@@ -30,12 +30,14 @@ def section(client: TestClient, name: str, **query: Any) -> dict[str, Any]:
 
 
 def test_overview_has_the_totals_of_the_journal(client: TestClient, made_run: Path) -> None:
-    wait_until(lambda: section(client, "overview")["best_rating"]["values"], "the metrics to be read")
+    wait_until(lambda: section(client, "overview")["speed"]["values"], "the metrics to be read")
     state, found = state_of_run(RunFolder(made_run)), section(client, "overview")
     assert (found["games"], found["env_steps"]) == (state.totals.games, state.totals.env_steps)
     assert (found["players"], found["snapshots"]) == (len(state.players), len(state.snapshots))
     assert (found["game"], found["phase"], found["is_live"]) == ("tic_tac_toe", "stopped", False)
-    assert found["best_rating"]["values"][-1] == 20.0 * 29
+    assert (found["speed"]["values"][-1], found["speed"]["times"][-1]) == (900.0 + 29, 1.7e9 + 29)
+    assert found["doing"]["text"] == "Nothing: the run is stopped." and "25%" in found["doing"]["more"]
+    assert found["health"]["kind"] == "good" and found["stronger"]["text"]
 
 
 def test_yardsticks_are_the_scores_against_fixed_opponents() -> None:
@@ -68,6 +70,7 @@ def test_events_come_newest_first_and_page_back_to_the_first(client: TestClient,
             break
     assert seen == list(range(len(everything), 0, -1))
     assert found["rows"][-1]["kind"] == "LeagueCreated"
+    assert found["rows"][-1]["text"] == "The league was made, for 2 seats."
 
 
 def test_events_are_found_by_text_in_either_case(client: TestClient, made_run: Path) -> None:

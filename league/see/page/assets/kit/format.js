@@ -28,6 +28,13 @@ export function fixed(x, digits = 3) {
   return x === null || x === undefined ? '–' : Number(x).toFixed(digits);
 }
 
+/** Bytes, as 512 B, 1.5 kB or 20 MB. */
+export function size(bytes) {
+  if (bytes === null || bytes === undefined) return '–';
+  const [unit, name] = [[1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']].find(([each]) => bytes >= each) || [1, 'B'];
+  return `${Number((bytes / unit).toPrecision(3))} ${name}`;
+}
+
 /** Three significant digits. */
 export function short(x) {
   if (x === null || x === undefined) return '–';

@@ -26,6 +26,14 @@ export function series(index) {
   return `var(--series-${number}, ${colour(`series-${number}`)})`;
 }
 
+const ROLES = {main_agent: 0, main_exploiter: 1, league_exploiter: 2, fixed: 7, '': 7};
+
+/** The number of a role's colour, the same in every plot; roles of one's own share the other four. */
+export function roleIndex(role) {
+  if (role in ROLES) return ROLES[role];
+  return 3 + [...role].reduce((sum, letter) => sum + letter.codePointAt(0), 0) % 4;
+}
+
 /** A colour variable as a value for SVG. */
 export function ink(name) {
   return `var(--${name}, ${colour(name)})`;

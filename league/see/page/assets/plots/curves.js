@@ -1,7 +1,6 @@
 // Metrics over env steps, one small plot for each: of a run, of a player, or of several runs beside each other.
 
 import {h} from '../kit/dom.js';
-import {short} from './elements.js';
 import {draw as lines} from './lines.js';
 
 const FEW = 15;
@@ -10,10 +9,10 @@ const FEW = 15;
 export function draw(root, curves, options = {}) {
   const grid = h('div', {class: 'plot-grid'});
   root.append(grid);
-  for (const {label, unit, meaning, steps, values} of curves) {
+  for (const {label, unit, meaning, steps, times, values} of curves) {
     const title = label[0].toUpperCase() + label.slice(1);
-    const last = `${meaning[0].toUpperCase()}${meaning.slice(1)}. Now ${short(values[values.length - 1])}${unit ? ` ${unit}` : ''}.`;
-    lines(grid, {title, summary: last, x: 'env steps', y: unit || label, series: [{label, steps, values}]},
+    const summary = `${meaning[0].toUpperCase()}${meaning.slice(1)}.`;
+    lines(grid, {title, summary, y: unit || label, series: [{label, steps, times, values}]},
       {height: 200, ...options});
   }
 }
@@ -25,7 +24,7 @@ export function drawComparison(root, data, options = {}) {
   for (const {label, unit, meaning, runs} of data.curves) {
     const series = runs.map(({run, steps, values}) => ({label: run, steps, values, colour: data.runs.indexOf(run)}));
     lines(grid, {title: label[0].toUpperCase() + label.slice(1), summary: `${meaning[0].toUpperCase()}${meaning.slice(1)}.`,
-      x: 'env steps', y: unit || label, series}, {height: 240, ...options});
+      y: unit || label, series}, {height: 240, ...options});
   }
   root.append(...settings(data));
 }

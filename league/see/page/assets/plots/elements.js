@@ -1,43 +1,62 @@
 // Tables, legends and the frame that every plot stands in. Text goes in as text: never as markup.
 
 import {h, svg} from '../kit/dom.js';
+import {show} from '../kit/patch.js';
+import {saveMenu} from './saving.js';
 
 /**
- * The frame of a plot: heading, one sentence that says what it shows, the plot, a line that tells what is pointed at,
- * and the same numbers as a table, which is made when it is opened.
- * table: () => {columns: [{label, number}], rows: [[cell]], more: sentence or ''}.
+ * The frame of a plot in a box of its own: heading, one sentence that says what it shows, the plot, a line that tells
+ * what is pointed at, the same numbers as a table, which is made when it is opened, and the menu to save it.
+ * Returns {body, tell, head, id}; head({title, summary, table, picture, rows}) is called with each new data.
+ * table: most => {columns: [{label, number}], rows: [[cell]], more: sentence or ''} of at most so many rows.
+ * picture: () => SVG element, by default the one in the body. rows: () => cells for CSV, by default those of the table.
  */
-export function frame(root, {title, summary, table, hint = '', level = 3}) {
+export function frame(box, {title, level = 3, hint = '', saves = true}) {
   const id = unusedId(`plot-${title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`);
   const body = h('div', {class: 'plot-body'});
   const readout = h('p', {class: hint ? 'plot-readout plot-readout-tall' : 'plot-readout', 'aria-live': 'polite', id: `${id}-readout`}, hint);
-  const parts = [
-    h(`h${level}`, {class: 'plot-title', id: `${id}-title`}, title),
-    summary ? h('p', {class: 'plot-summary', id: `${id}-summary`}, summary) : null,
-    body,
-    readout,
-    table ? tableDetails(title, table, id) : null,
-  ];
-  root.append(h('div', {class: 'plot-frame', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
-  const tell = (text) => {
-    readout.textContent = text;
+  const heading = h(`h${level}`, {class: 'plot-title', id: `${id}-title`});
+  const summary = h('p', {class: 'plot-summary', id: `${id}-summary`});
+  const content = h('div');
+  const words = h('summary');
+  const details = h('details', {class: 'plot-table', id: `${id}-table`, ontoggle: () => fillTable()}, words, content);
+  let given = {};
+  const fillTable = () => {
+    if (details.open && given.table) show(content, tableOf(given.title, given.table(MOST_ROWS)));
   };
-  return {body, tell, id};
+  const all = () => {
+    const {columns, rows} = given.table(Infinity);
+    return [columns.map((column) => column.label), ...rows];
+  };
+  const menu = saves ? saveMenu(id, title, {picture: () => (given.picture ? given.picture() : body.querySelector('svg[role=img]')),
+    rows: () => (given.rows ? given.rows() : all())}) : null;
+  box.append(h('div', {class: 'plot-frame', role: 'group', 'aria-labelledby': `${id}-title`},
+    h('div', {class: 'plot-head'}, heading, menu), summary, body, readout, details));
+  const tell = (text) => setText(readout, text);
+  const head = (next) => {
+    given = next;
+    setText(heading, next.title);
+    setText(summary, next.summary || '');
+    summary.hidden = !next.summary;
+    details.hidden = !next.table;
+    if (menu) menu.hidden = !next.table;
+    setText(words, `${next.title} as a table`);
+    fillTable();
+  };
+  return {body, tell, head, id};
 }
 
-// The same plot has the same id each time it is drawn, so that focus and open tables outlast a refresh.
+const MOST_ROWS = 400;
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// The same plot has the same id each time it is drawn.
 function unusedId(stem) {
   let id = stem;
   for (let number = 2; document.getElementById(`${id}-title`); number += 1) id = `${stem}-${number}`;
   return id;
-}
-
-function tableDetails(title, make, id) {
-  const details = h('details', {class: 'plot-table', id: `${id}-table`}, h('summary', {}, `${title} as a table`));
-  details.addEventListener('toggle', () => {
-    if (details.open && details.children.length === 1) details.append(...tableOf(title, make()));
-  });
-  return details;
 }
 
 /** A table in a region that scrolls; the cells are texts, numbers or elements. */
@@ -84,6 +103,12 @@ export function marker(shape, x, y, size, colour, attributes = {}) {
   return svg('circle', {cx: x, cy: y, r: size, ...given});
 }
 
+/** A piece of a line as a legend shows it. */
+export function svgLine(stroke, dash) {
+  return svg('svg', {width: 22, height: 10, 'aria-hidden': 'true'},
+    svg('path', {d: 'M0 5H22', stroke, 'stroke-width': 3, 'stroke-dasharray': dash.length ? dash.join(' ') : null}));
+}
+
 /** Arrow keys, Home, End and Enter of a focused plot. step: (dx, dy) => void. */
 export function keyboard(element, {step, enter = null, ends = null}) {
   const steps = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
@@ -95,6 +120,11 @@ export function keyboard(element, {step, enter = null, ends = null}) {
     else return;
     event.preventDefault();
   });
+}
+
+/** A note on the rows that a table of at most so many leaves out. */
+export function moreText(total, most) {
+  return total > most ? `${whole(total - most)} more are in the CSV.` : '';
 }
 
 /** "Showing 40 of 812 policies." or nothing where all are shown. */

@@ -1,100 +1,125 @@
 // The payoff as a heatmap: rows against columns, blue where the row wins, orange where it loses.
 
 import {diverging, ink, onTheme} from './colours.js';
-import {h, svg} from '../kit/dom.js';
+import {h, part, svg} from '../kit/dom.js';
+import {show} from '../kit/patch.js';
 import {counted} from '../kit/format.js';
-import {elo, extentText, frame, keyboard, whole} from './elements.js';
+import {elo, extentText, frame, keyboard, moreText, whole} from './elements.js';
 
 const HINT = 'Point at a cell, or move with the arrow keys.';
 const GAP = 1;
+const NUMBERS = 20; // pixels of a cell in which a number can be read
 
 /**
- * Draws a PayoffMatrix.
- * options: pick ({home, away}) => void for a cell that is clicked or entered; memory: an object in which order, marks and
- * cursor outlast a refresh.
+ * Draws a PayoffMatrix in a part of its own.
+ * options: title, level, pick ({home, away}) => void for a cell that is clicked or entered.
  */
 export function draw(root, data, options = {}) {
-  const {policies, cells} = data;
-  const state = Object.assign(options.memory || {}, {order: 'rating', forecast: true, row: 0, column: 0, ...options.memory});
-  const known = new Map(cells.map((cell) => [cell[0] * policies.length + cell[1], cell]));
-  const {body, tell, id} = frame(root, {
-    title: options.title || 'Payoff',
-    summary: summaryOf(data),
-    table: () => tableOfPairs(data),
-    hint: HINT,
-    level: options.level,
-  });
-  if (!cells.length) return;
+  root.append(part('payoff', mount, data, options));
+}
+
+function mount(box, ...given) {
+  let [data, options] = given;
+  const {body, tell, head, id} = frame(box, {title: options.title || 'Payoff', hint: HINT, level: options.level});
+  const state = {order: 'rating', forecast: true, home: null, away: null};
   const holder = h('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
     'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
   const controls = h('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
   const scales = h('div');
   body.append(controls, holder, scales);
+  const cursor = svg('rect', {class: 'heatmap-cursor', fill: 'none', stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden', 'pointer-events': 'none'});
+  let view = null;
 
   function redraw() {
-    holder.replaceChildren(picture(data, known, state, point, pick));
-    scales.replaceChildren(scale());
+    const known = new Map(data.cells.map((cell) => [cell[0] * data.policies.length + cell[1], cell]));
+    view = {known, order: data.orders[state.order], ...sizes(data, holder.clientWidth || 900)};
+    head({title: options.title || 'Payoff', summary: summaryOf(data), table: data.cells.length ? (most) => tableOfPairs(data, most) : null,
+      picture: () => holder.querySelector('svg')});
+    controls.hidden = holder.hidden = scales.hidden = !data.cells.length;
+    if (!data.cells.length) return;
+    show(holder, picture(data, view, state, point, pick));
+    holder.querySelector('.heatmap-cells').append(cursor);
+    show(scales, scale());
+    if (state.home !== null) mark();
+  }
+  // What is pointed at is known by name: new policies move its row and column.
+  function mark() {
+    const [row, column] = [state.home, state.away].map((name) => view.order.findIndex((index) => data.policies[index].policy === name));
+    const isShown = row >= 0 && column >= 0;
+    cursor.setAttribute('visibility', isShown ? 'visible' : 'hidden');
+    if (!isShown) return;
+    tell(cellText(data, view.known, view.order[row], view.order[column], state.forecast));
+    for (const side of ['width', 'height']) cursor.setAttribute(side, view.cell - GAP);
+    cursor.setAttribute('transform', `translate(${column * view.cell} ${row * view.cell})`);
   }
   function point(row, column) {
-    state.row = Math.min(Math.max(row, 0), policies.length - 1);
-    state.column = Math.min(Math.max(column, 0), policies.length - 1);
-    const order = data.orders[state.order];
-    tell(cellText(data, known, order[state.row], order[state.column], state.forecast));
-    const cursor = holder.querySelector('.heatmap-cursor');
-    cursor.setAttribute('transform', `translate(${state.column * cursor.dataset.cell} ${state.row * cursor.dataset.cell})`);
-    cursor.setAttribute('visibility', 'visible');
+    const within = (number) => Math.min(Math.max(number, 0), view.order.length - 1);
+    [state.home, state.away] = [row, column].map((number) => data.policies[view.order[within(number)]].policy);
+    mark();
   }
   function pick() {
-    const order = data.orders[state.order];
-    const [home, away] = [policies[order[state.row]].policy, policies[order[state.column]].policy];
-    if (options.pick && home !== away) options.pick({home, away});
+    if (options.pick && state.home !== null && state.home !== state.away) options.pick({home: state.home, away: state.away});
   }
+  const placeOf = (name) => Math.max(view.order.findIndex((index) => data.policies[index].policy === name), 0);
   redraw();
   keyboard(holder, {
-    step: (dx, dy) => point(state.row + dy, state.column + dx),
+    step: (dx, dy) => point(placeOf(state.home) + dy, placeOf(state.away) + dx),
     enter: pick,
-    ends: (first) => point(state.row, first ? 0 : policies.length - 1),
+    ends: (first) => point(placeOf(state.home), first ? 0 : data.policies.length - 1),
   });
   const stop = onTheme(redraw);
-  if (options.onRemove) options.onRemove(stop);
+  const resized = new ResizeObserver(() => {
+    if (data.cells.length && holder.clientWidth && sizes(data, holder.clientWidth).cell !== view.cell) redraw();
+  });
+  resized.observe(box);
+  return {
+    update(...next) {
+      [data, options] = next;
+      redraw();
+    },
+    remove() {
+      stop();
+      resized.disconnect();
+    },
+  };
 }
 
-function picture(data, known, state, point, pick) {
-  const order = data.orders[state.order];
+// Cells as large as the room allows: with numbers where those can be read.
+function sizes(data, room) {
+  const size = data.policies.length;
+  const longest = Math.max(...data.policies.map((policy) => policy.policy.length));
+  const margin = size <= 60 ? Math.min(longest * 6.4 + 10, 190) : 8;
+  const cell = Math.min(Math.max(Math.floor((room - margin - 4) / size), size <= 20 ? 24 : size <= 40 ? 17 : size <= 60 ? 12 : 9), 34);
+  return {cell, margin, labels: size <= 60};
+}
+
+function picture(data, {known, order, cell, margin, labels}, state, point, pick) {
   const colours = diverging();
   const size = order.length;
-  const cell = size <= 20 ? 28 : size <= 40 ? 17 : size <= 60 ? 12 : 9;
-  const labels = size <= 60;
-  const longest = Math.max(...data.policies.map((policy) => policy.policy.length));
-  const margin = labels ? Math.min(longest * 6.4 + 10, 190) : 8;
   const side = size * cell;
   const place = new Map(order.map((index, position) => [index, position]));
-  const grid = svg('g', {transform: `translate(${margin} ${margin})`});
+  const grid = svg('g', {transform: `translate(${margin} ${margin})`, class: 'heatmap-cells'});
   grid.append(svg('rect', {width: side, height: side, fill: ink('panel')}));
   if (state.forecast) grid.append(...forecasts(data, known, place, cell, colours));
   grid.append(...squares(data.cells.map(([row, column, rate]) =>
     [place.get(column) * cell, place.get(row) * cell, cell - GAP, colours(rate)[0]])));
-  for (const [row, column, rate] of cell >= 24 ? data.cells : []) {
+  for (const [row, column, rate] of cell >= NUMBERS ? data.cells : []) {
     grid.append(svg('text', {x: (place.get(column) + 0.5) * cell, y: (place.get(row) + 0.5) * cell + 4,
       fill: colours(rate)[1], class: 'heatmap-number'}, Math.round(rate * 100)));
   }
-  const cursor = svg('rect', {class: 'heatmap-cursor', width: cell - GAP, height: cell - GAP, fill: 'none',
-    stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden', 'data-cell': cell});
-  grid.append(cursor);
-  const hit = svg('rect', {width: side, height: side, fill: 'transparent', class: 'heatmap-hit',
-    onpointermove: (event) => point(...at(event, hit, size)), onclick: (event) => {
-      point(...at(event, hit, size));
+  grid.append(svg('rect', {width: side, height: side, fill: 'transparent', class: 'heatmap-hit',
+    onpointermove: (event) => point(...at(event, size)), onclick: (event) => {
+      point(...at(event, size));
       pick();
-    }});
-  grid.append(hit);
+    }}));
   const whole = svg('svg', {width: margin + side + 4, height: margin + side + 4, role: 'img', 'aria-label': summaryOf(data)},
     grid);
   if (labels) whole.append(...names(data, order, cell, margin));
   return whole;
 }
 
-function at(event, hit, size) {
-  const box = hit.getBoundingClientRect();
+function at(event, size) {
+  const box = event.currentTarget.getBoundingClientRect();
   const position = (offset, length) => Math.min(Math.floor((offset / length) * size), size - 1);
   return [position(event.clientY - box.top, box.height), position(event.clientX - box.left, box.width)];
 }
@@ -157,24 +182,24 @@ function summaryOf(data) {
   const {policies, cells, extent} = data;
   if (!cells.length) return 'No two of the policies shown have met.';
   const seat = data.seat === null ? '' : ` on seat ${data.seat}`;
-  const met = `${whole(cells.length / 2 >> 0)} of ${whole((policies.length * (policies.length - 1)) / 2)} pairs have met`;
+  const unmet = policies.filter((_, number) => !cells.some(([row, column]) => row === number || column === number)).length;
+  const blank = unmet ? `; ${counted(unmet, 'row')} of them ${unmet === 1 ? 'is' : 'are'} blank, as ${unmet === 1 ? 'it has' : 'they have'} met none of the others yet` : '';
+  const met = `${whole(cells.length / 2 >> 0)} of ${whole((policies.length * (policies.length - 1)) / 2)} pairs have met${blank}`;
   return `Win rates of each row${seat} against each column; blue wins, orange loses. ${met}; counted are ` +
     `${data.counts}. ${extentText(extent)}`.trim();
 }
 
 function orderSelect(data, state, redraw, id) {
   const labels = {rating: 'rating', name: 'name', cluster: 'likeness'};
-  const select = h('select', {id: `${id}-order`, onchange: () => {
-    state.order = select.value;
+  return h('label', {}, 'Order by ', h('select', {id: `${id}-order`, value: state.order, onchange: (event) => {
+    state.order = event.currentTarget.value;
     redraw();
-  }}, Object.keys(data.orders).map((order) =>
-    h('option', {value: order, selected: order === state.order}, labels[order] || order)));
-  return h('label', {}, 'Order by ', select);
+  }}, Object.keys(data.orders).map((order) => h('option', {value: order}, labels[order] || order))));
 }
 
 function forecastBox(state, redraw, id) {
-  const box = h('input', {id: `${id}-marks`, type: 'checkbox', checked: state.forecast, onchange: () => {
-    state.forecast = box.checked;
+  const box = h('input', {id: `${id}-marks`, type: 'checkbox', checked: state.forecast, onchange: (event) => {
+    state.forecast = event.currentTarget.checked;
     redraw();
   }});
   return h('label', {}, box, ' small marks: what ratings expect of pairs that have not met');
@@ -185,7 +210,7 @@ function scale() {
   const colours = diverging();
   const boxes = steps.map((rate) => {
     const [fill, text] = colours(rate);
-    const box = h('span', {class: 'heatmap-step'}, `${Math.round(rate * 100)}`);
+    const box = h('span', {class: 'heatmap-step', key: `${rate} ${fill}`}, `${Math.round(rate * 100)}`);
     box.style.background = fill;
     box.style.color = text;
     return box;
@@ -193,13 +218,11 @@ function scale() {
   return h('p', {class: 'heatmap-scale'}, 'row wins, %: ', boxes);
 }
 
-function tableOfPairs(data) {
-  const most = 500;
+function tableOfPairs(data, most) {
   const columns = [{label: 'home'}, {label: 'away'}, {label: 'win rate', number: true},
     {label: '90 % interval', number: true}, {label: 'games', number: true}];
   const rows = data.cells.slice(0, most).map(([row, column, rate, low, high, games]) => [
     data.policies[row].policy, data.policies[column].policy, rate.toFixed(3),
     `${low.toFixed(2)} to ${high.toFixed(2)}`, whole(games)]);
-  const more = data.cells.length > most ? `${whole(data.cells.length - most)} more are in the JSON and CSV.` : '';
-  return {columns, rows, more};
+  return {columns, rows, more: moreText(data.cells.length, most)};
 }

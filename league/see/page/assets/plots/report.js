@@ -2,6 +2,7 @@
 
 import {draw as curves, drawComparison} from './curves.js';
 import {h} from '../kit/dom.js';
+import {patch, show} from '../kit/patch.js';
 import {whole} from './elements.js';
 import {draw as heatmap} from './heatmap.js';
 import {draw as lineage} from './lineage.js';
@@ -13,20 +14,19 @@ import {draw as ratings, drawYardsticks} from './ratings.js';
 export function draw(root, report) {
   const names = report.runs.map((run) => run.name);
   const made = new Date(report.made_at * 1000).toISOString().slice(0, 16).replace('T', ' ');
-  root.append(h('h1', {}, names.join(', ')), h('p', {}, `Made ${made} UTC by league ${report.version}.`));
   const parts = [];
   if (report.comparison) parts.push(['compare', 'Runs compared', (box) => drawComparison(box, report.comparison)]);
   report.runs.forEach((run, number) => {
     const prefix = report.runs.length > 1 ? `${run.name}: ` : '';
     for (const [id, title, fill] of sections(run)) parts.push([`${id}-${number}`, prefix + title, fill]);
   });
-  root.append(h('nav', {'aria-label': 'Contents'}, h('ul', {}, parts.map(([id, title]) =>
-    h('li', {}, h('a', {href: `#${id}`}, title))))));
-  for (const [id, title, fill] of parts) {
-    const box = h('section', {'aria-labelledby': id});
-    root.append(h('h2', {id}, title), box);
-    fill(box);
-  }
+  show(root, h('h1', {}, names.join(', ')), h('p', {}, `Made ${made} UTC by league ${report.version}.`),
+    h('nav', {'aria-label': 'Contents'}, h('ul', {}, parts.map(([id, title]) => h('li', {}, h('a', {href: `#${id}`}, title))))),
+    parts.map(([id, title, fill]) => {
+      const box = h('section', {'aria-labelledby': id});
+      fill(box);
+      return [h('h2', {id}, title), box];
+    }));
 }
 
 function sections(run) {
@@ -49,13 +49,14 @@ function sections(run) {
 function players(box, run) {
   for (const {player, curves: found} of run.player_curves) {
     const mix = run.mixes.find((one) => one.player === player);
-    const details = h('details', {class: 'player'}, h('summary', {}, player));
-    details.addEventListener('toggle', () => {
-      if (!details.open || details.children.length > 1) return;
-      if (mix) opponentMix(details, mix);
-      curves(details, found);
-    });
-    box.append(details);
+    const fill = (event) => {
+      if (!event.currentTarget.open) return;
+      const content = h('div');
+      if (mix) opponentMix(content, mix);
+      curves(content, found);
+      patch(event.currentTarget.lastChild, content);
+    };
+    box.append(h('details', {class: 'player', ontoggle: fill}, h('summary', {}, player), h('div')));
   }
 }
 

@@ -37,12 +37,10 @@ export function valueText(value) {
 /**
  * Shows a game in `root`.
  * game: {title, seats: [{name, digest, source}], seat_names, outcome, frames: [{svg, text, moves: [{seat, action, value, probs, is_opening}]}]}.
- * place: {at, playing, changed}: where it begins, and what is told of every change.
- * Returns {remove, show}: `remove` ends its timer, `show(number)` goes to a frame.
+ * Returns {remove}, which ends its timer.
  */
-export function mountPlayer(root, game, place = {}) {
-  const changed = place.changed || (() => {});
-  let at = place.at || 0, timer = null, delay = SPEEDS[1][1];
+export function mountPlayer(root, game) {
+  let at = 0, timer = null, delay = SPEEDS[1][1];
   const last = game.frames.length - 1;
   const board = make('div', {class: 'board'});
   const said = make('p', {class: 'said', 'aria-live': 'polite'});
@@ -82,14 +80,12 @@ export function mountPlayer(root, game, place = {}) {
     const current = list.querySelector('[aria-current]');
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     if (at === last) stop();
-    changed({at, playing: timer !== null});
   }
 
   function stop() {
     if (timer !== null) clearInterval(timer);
     timer = null;
     play.textContent = 'Play';
-    changed({at, playing: false});
   }
 
   function toggle() {
@@ -97,7 +93,6 @@ export function mountPlayer(root, game, place = {}) {
     if (at === last) show(0);
     timer = setInterval(() => show(at + 1), delay);
     play.textContent = 'Pause';
-    changed({at, playing: true});
   }
 
   const keys = {ArrowLeft: () => show(at - 1), ArrowRight: () => show(at + 1), Home: () => show(0), End: () => show(last)};
@@ -118,6 +113,5 @@ export function mountPlayer(root, game, place = {}) {
       make('details', null, make('summary', null, 'As text'), asText)),
     make('div', {class: 'side'}, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), list)));
   show(at);
-  if (place.playing && at < last) toggle();
-  return {remove: () => { if (timer !== null) clearInterval(timer); }, show};
+  return {remove: () => { if (timer !== null) clearInterval(timer); }};
 }

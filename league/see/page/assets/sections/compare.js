@@ -7,10 +7,9 @@ const MAX_RUNS = 6;
 
 function choice(context, chosen) {
   const boxes = context.runs.filter((run) => run.id !== context.run).map((run) => {
-    const box = h('input', {type: 'checkbox', id: `compare-${run.id}`, checked: chosen.includes(run.id), onchange: () => {
+    const box = h('input', {type: 'checkbox', id: `compare-${run.id}`, checked: chosen.includes(run.id), onchange: (event) => {
       const others = chosen.filter((name) => name !== run.id);
-      if (box.checked) others.push(run.id);
-      box.blur();
+      if (event.currentTarget.checked) others.push(run.id);
       context.go('compare', {runs: others.join(',')});
     }, disabled: !chosen.includes(run.id) && chosen.length >= MAX_RUNS - 1});
     return h('label', {class: 'choice'}, box, ` ${run.id} (${run.phase})`);
@@ -36,5 +35,5 @@ export async function render(root, data, context) {
   const found = await context.get(`/compare?${words}`);
   const box = card('');
   root.append(box);
-  drawComparison(box, found, {onRemove: context.onRemove, level: 2});
+  drawComparison(box, found, {level: 2});
 }

@@ -1,8 +1,10 @@
-import {badge, card, figure, h, note, table} from '../kit/dom.js';
+import {badge, card, figure, h, note} from '../kit/dom.js';
+import {table} from '../kit/table.js';
 import {clock, count} from '../kit/format.js';
 import {draw as lines} from '../plots/lines.js';
 
 export const title = 'Fleet';
+export const usesCourse = true;
 
 const KINDS = {working: 'good', parked: 'warn', drained: 'plain', lost: 'bad'};
 
@@ -15,11 +17,11 @@ export function render(root, data, context) {
     id: 'hosts', caption: 'Hosts', rows: data.hosts,
     columns: [
       {key: 'name', label: 'Host'},
-      {key: 'kind', label: 'Kind', cell: row => row.kind.replaceAll('_', ' ')},
+      {key: 'kind', label: 'Kind', rank: 1, cell: row => row.kind.replaceAll('_', ' ')},
       {key: 'state', label: 'State', cell: row => badge(row.state, KINDS[row.state] || 'plain')},
       {key: 'player', label: 'Works for', cell: row => row.player || row.device || null},
-      {key: 'lease', label: 'Lease', number: true, cell: row => row.lease || null},
-      {key: 'pid', label: 'Process', number: true, cell: row => row.pid || null},
+      {key: 'lease', label: 'Lease', number: true, rank: 2, cell: row => row.lease || null},
+      {key: 'pid', label: 'Process', number: true, rank: 1, cell: row => row.pid || null},
       {key: 'change', label: 'Change', value: row => row.state, cell: row => (row.kind !== 'actor_host' || context.readOnly ? null
         : h('a', {href: context.link('operations', {name: row.state === 'parked' ? 'unpark' : 'park', value: row.name})}, row.state === 'parked' ? 'Unpark' : 'Park'))},
     ],
@@ -27,10 +29,10 @@ export function render(root, data, context) {
   const charts = h('div', {class: 'columns'});
   root.append(charts);
   for (const chart of data.charts) {
-    const box = card('');
+    const box = h('section', {class: 'card', key: chart.title});
     charts.append(box);
-    lines(box, {title: chart.title, summary: chart.meaning, x: 'env steps', series: [{label: chart.title, ...chart.series}]},
-      {level: 2, height: 200, onRemove: context.onRemove});
+    lines(box, {title: chart.title, summary: chart.meaning, series: [{label: chart.title, ...chart.series}]},
+      {level: 2, height: 200, ...context.plots});
   }
   root.append(
     card('Leases in hand', data.leases.length ? table({

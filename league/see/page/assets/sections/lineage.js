@@ -1,11 +1,8 @@
 import {card, h, note} from '../kit/dom.js';
-import {soon} from '../kit/soon.js';
 import {draw} from '../plots/lineage.js';
 import {draw as drawMix} from '../plots/opponent_mix.js';
 
 export const title = 'Lineage';
-
-const memory = {};
 
 function pages({offset, shown, total}, context) {
   if (shown >= total) return null;
@@ -15,11 +12,9 @@ function pages({offset, shown, total}, context) {
 }
 
 function playerChoice(data, context) {
-  const select = h('select', {id: 'lineage-player', onchange: () => {
-    select.blur();
-    context.go('lineage', {...context.query, player: select.value});
+  const select = h('select', {id: 'lineage-player', value: data.mix.player, onchange: (event) => {
+    context.go('lineage', {...context.query, player: event.currentTarget.value});
   }}, [...new Set([...data.graph.lanes, data.mix.player])].map((name) => h('option', {value: name}, name)));
-  select.value = data.mix.player;
   return h('div', {class: 'filters'}, h('label', {for: 'lineage-player'}, 'Player'), select);
 }
 
@@ -27,12 +22,12 @@ export function render(root, data, context) {
   if (data.error) root.append(note(data.error));
   if (!data.graph) {
     if (!data.error) root.append(note('The journal is being read; the lineage comes by itself.'));
-    soon(context);
+    context.soon();
     return;
   }
   const box = card('');
   root.append(box);
-  draw(box, data.graph, {title: 'Snapshots', level: 2, memory,
+  draw(box, data.graph, {title: 'Snapshots', level: 2,
     pick: (snapshot) => context.go('events', {text: snapshot})});
   const more = pages(data.graph.players, context);
   if (more) box.append(more);

@@ -1,5 +1,4 @@
 import {card, h, note} from '../kit/dom.js';
-import {soon} from '../kit/soon.js';
 import {drawBars, drawDisc} from '../plots/meta_game.js';
 
 export const title = 'Meta-game';
@@ -8,7 +7,7 @@ export function render(root, data, context) {
   if (data.error) root.append(note(data.error));
   if (!data.game) {
     if (!data.error) root.append(note('The game between snapshots is being solved; it comes by itself.'));
-    soon(context);
+    context.soon();
     return;
   }
   const options = {level: 2, pick: (policy) => context.go('events', {text: policy}),

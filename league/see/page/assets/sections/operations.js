@@ -1,19 +1,20 @@
-import {badge, card, h, note} from '../kit/dom.js';
+import {badge, card, h, note, part} from '../kit/dom.js';
+import {show} from '../kit/patch.js';
 import {clock} from '../kit/format.js';
 
 export const title = 'Operations';
 
 function field(argument, names, value) {
   const id = `field-${argument.name}`;
-  const known = names[argument.name] || [];
+  const words = names[argument.name] || [];
   const number = argument.kind === 'number' || argument.kind === 'integer';
   const input = h('input', {
     id, name: argument.name, type: 'text', inputmode: number ? (argument.kind === 'integer' ? 'numeric' : 'decimal') : null, autocomplete: 'off',
-    required: argument.is_required, list: known.length ? `${id}-known` : null,
+    required: argument.is_required, list: words.length ? `${id}-known` : null,
     value: value || (argument.default === null || argument.default === undefined ? '' : String(argument.default)),
   });
   return h('label', {for: id}, argument.name.replaceAll('_', ' ') + (argument.is_required ? '' : ' (optional)'), h('span', null, argument.what), input,
-    known.length ? h('datalist', {id: `${id}-known`}, known.map(each => h('option', {value: each}))) : null);
+    words.length ? h('datalist', {id: `${id}-known`, 'data-argument': argument.name}, known(words)) : null);
 }
 
 // The value of a field by the kind of its argument; text that is no JSON is taken as it stands.
@@ -33,7 +34,9 @@ function valueOf(argument, text) {
   return text;
 }
 
-function opened(form, data, context) {
+// The form of one operation, with what was typed into it and what was answered; only what is suggested changes.
+function mount(box, form, data, given) {
+  let context = given;
   const outcome = h('div', {class: 'outcome', role: 'status', id: 'op-outcome'});
   const reason = h('input', {id: 'op-reason', maxlength: 500, autocomplete: 'off'});
   const path = `/runs/${encodeURIComponent(context.run)}/operations/${form.name}`;
@@ -80,10 +83,20 @@ function opened(form, data, context) {
     }
   }
 
-  return card(form.name.replaceAll('_', ' '), h('p', null, form.what), h('form', {class: 'fields', onsubmit: plan, id: 'op-form', 'data-busy': ''},
+  box.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what), h('form', {class: 'fields', onsubmit: plan, id: 'op-form'},
     form.arguments.map((argument, index) => field(argument, data.names, index ? '' : data.value)),
     h('label', {for: 'op-reason'}, 'reason (optional)', h('span', null, 'why, for the journal'), reason),
-    h('div', null, h('button', {type: 'submit', id: 'op-plan'}, 'What will it do?'))), outcome);
+    h('div', null, h('button', {type: 'submit', id: 'op-plan'}, 'What will it do?'))), outcome));
+  return {
+    update(_, next, newest) {
+      context = newest;
+      for (const list of box.querySelectorAll('datalist')) show(list, known(next.names[list.dataset.argument] || []));
+    },
+  };
+}
+
+function known(words) {
+  return words.map(each => h('option', {key: each, value: each}));
 }
 
 export function render(root, data, context) {
@@ -98,7 +111,7 @@ function drawForms(root, data, context) {
   const choice = h('nav', {class: 'card choices', 'aria-label': 'Operations'}, h('ul', null, data.forms.map(each => h('li', null, h('a', {
     href: context.link('operations', {name: each.name}), id: `op-${each.name}-link`, 'aria-current': each === form ? 'true' : null}, each.name.replaceAll('_', ' '))))));
   root.append(choice);
-  if (form && !data.refusal) root.append(opened(form, data, context));
+  if (form && !data.refusal) root.append(part(`op-${form.name}-${data.value}`, mount, form, data, context));
   else if (form) root.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what)));
   else root.append(note('Choose an operation. What it will do is said before anything is done.'));
 }

@@ -1,26 +1,20 @@
-import {card, h, note, table} from '../kit/dom.js';
-import {soon} from '../kit/soon.js';
+import {card, h, note} from '../kit/dom.js';
+import {table} from '../kit/table.js';
 import {draw} from '../plots/heatmap.js';
 
 export const title = 'Payoff';
 
-const memory = {};
 const GROUPS = {frozen: 'snapshots and bots', players: 'learning players', all: 'all policies'};
 
 function choice(id, label, options, chosen, onchange) {
-  const select = h('select', {id, onchange: () => onchange(select.value)},
-    options.map(([value, text]) => h('option', {value}, text)));
-  select.value = chosen;
-  return [h('label', {for: id}, label), select];
+  return [h('label', {for: id}, label), h('select', {id, value: chosen, onchange: (event) => onchange(event.currentTarget.value)},
+    options.map(([value, text]) => h('option', {value}, text)))];
 }
 
 function filters(data, context) {
   const {matrix} = data;
   const {extent} = matrix;
-  const go = (changes) => {
-    document.activeElement.blur();
-    context.go('payoff', {...context.query, home: '', away: '', ...changes});
-  };
+  const go = (changes) => context.go('payoff', {...context.query, home: '', away: '', ...changes});
   const seats = [['-1', 'all seats'], ...Array.from({length: matrix.seats}, (_, seat) => [String(seat), `seat ${seat}`])];
   const limit = Number(context.query.limit || 40);
   const parts = [
@@ -61,11 +55,11 @@ export function render(root, data, context) {
   root.append(filters(data, context));
   if (!data.rated) {
     root.append(note('Ratings are being computed; until then policies stand in the order in which they came.'));
-    soon(context);
+    context.soon();
   }
   if (data.home || data.away) root.append(pairCard(data, context));
   const box = card('');
   root.append(box);
-  draw(box, data.matrix, {title: 'Win rates', level: 2, memory, onRemove: context.onRemove,
+  draw(box, data.matrix, {title: 'Win rates', level: 2,
     pick: ({home, away}) => context.go('payoff', {...context.query, home, away})});
 }

@@ -1,31 +1,29 @@
-import {card, h, note} from '../kit/dom.js';
+import {card, h, note, part, svg} from '../kit/dom.js';
+import {show} from '../kit/patch.js';
 import {chances, mountPlayer, picture, valueText} from '../replay/player.js';
 
 export const title = 'Play';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const state = {run: '', game: null, showEvaluation: true, showHints: false, review: null, error: ''};
 
 function choice(id, label, options, chosen) {
-  const select = h('select', {id}, options.map(([value, text]) => h('option', {value}, text)));
-  if (options.some(([value]) => value === chosen)) select.value = chosen;
-  return [h('label', {for: id}, label), select];
+  const value = options.some(([known]) => known === chosen) ? chosen : options[0]?.[0];
+  return h('span', {class: 'pair'}, h('label', {for: id}, label), h('select', {id, value}, options.map(([known, text]) => h('option', {value: known}, text))));
 }
 
 function setUp(data, context, draw) {
   const policies = [...data.policies, ...data.bots];
   const seats = Array.from({length: Math.max(data.seats, 1)}, (_, seat) => [String(seat), `seat ${seat}`]);
-  const greedy = h('input', {type: 'checkbox', id: 'play-greedy'});
   const form = h('form', {class: 'filters', onsubmit: async (event) => {
     event.preventDefault();
-    document.activeElement.blur();
+    const field = (id) => document.getElementById(id);
     await act(context, draw, () => context.post(`/runs/${encodeURIComponent(context.run)}/play`, {
-      policy: form.querySelector('#play-policy').value, seat: Number(form.querySelector('#play-seat').value), greedy: greedy.checked,
+      policy: field('play-policy').value, seat: Number(field('play-seat').value), greedy: field('play-greedy').checked,
     }));
   }},
   choice('play-policy', 'Against', policies.map((name) => [name, name]), context.query.policy),
   choice('play-seat', 'You hold', seats, '0'),
-  h('label', {for: 'play-greedy'}, greedy, ' it always takes its likeliest move'),
+  h('label', {for: 'play-greedy'}, h('input', {type: 'checkbox', id: 'play-greedy'}), ' it always takes its likeliest move'),
   h('button', {type: 'submit'}, 'Start'));
   return card(`A game of ${data.game}`, form,
     data.policies.length ? null : note('The run has no snapshot yet, so only bots play.'));
@@ -70,14 +68,8 @@ function board(game, choose) {
   const drawn = picture(game.svg);
   const names = new Map(game.options.map((option) => [option.action, option.name]));
   for (const target of game.targets) {
-    const area = document.createElementNS(SVG, 'rect');
-    for (const [name, value] of Object.entries({x: target.x, y: target.y, width: target.width, height: target.height,
-      fill: 'transparent', class: 'target', 'data-action': target.action})) area.setAttribute(name, value);
-    const label = document.createElementNS(SVG, 'title');
-    label.textContent = names.get(target.action);
-    area.append(label);
-    area.addEventListener('click', () => choose(target.action)); // the buttons beside it are the way by keyboard
-    drawn.append(area);
+    drawn.append(svg('rect', {key: `target-${target.action}`, x: target.x, y: target.y, width: target.width, height: target.height, fill: 'transparent', class: 'target',
+      'data-action': target.action, onclick: () => choose(target.action)}, svg('title', {}, names.get(target.action)))); // the buttons beside it are the way by keyboard
   }
   return h('div', {class: 'board'}, drawn);
 }
@@ -106,8 +98,7 @@ function thoughts(game) {
 }
 
 function toggle(id, label, key, draw) {
-  const box = h('input', {type: 'checkbox', id, onchange: () => { state[key] = box.checked; draw(); }});
-  box.checked = state[key];
+  const box = h('input', {type: 'checkbox', id, checked: state[key], onchange: (event) => { state[key] = event.currentTarget.checked; draw(); }});
   return h('label', {for: id}, box, ` ${label}`);
 }
 
@@ -118,7 +109,7 @@ function table(context, draw) {
   const options = h('div', {class: 'options', role: 'group', 'aria-label': 'Your moves'}, game.options.map((option) =>
     h('button', {type: 'button', id: `play-move-${option.action}`, class: 'quiet', onclick: () => choose(option.action)}, option.name)));
   const said = game.outcome || (game.simultaneous ? 'Choose: the others choose too, and all is shown at once.' : 'Your move.');
-  const review = h('button', {type: 'button', onclick: async () => { state.review = await context.get(`${path}/replay`); draw(); }}, 'Look back at the game');
+  const review = h('button', {type: 'button', id: 'play-look', onclick: async () => { state.review = await context.get(`${path}/replay`); draw(); }}, 'Look back at the game');
   return card(`${game.env}: you are ${game.seat_names[game.seat]} against ${game.seats.find((_, seat) => seat !== game.seat)?.name ?? 'nobody'}`,
     h('div', {class: 'player'},
       h('div', {class: 'stage'}, board(game, choose), h('p', {class: 'said', id: 'play-said'}, said), options,
@@ -132,26 +123,33 @@ function table(context, draw) {
         thoughts(game), h('h3', null, 'Moves'), moveList(game, state.showEvaluation))));
 }
 
-export function render(root, data, context) {
-  let player = null;
-  context.onRemove(() => player?.remove());
+// A review never changes: its player goes on through every drawing.
+function mountReview(box, game) {
+  box.id = 'play-review';
+  return {remove: mountPlayer(box, game).remove};
+}
 
+function mount(box, ...given) {
+  let [data, context] = given;
   function draw() {
-    player?.remove();
-    player = null;
     const focused = document.activeElement?.id;
     const parts = state.game && state.run === context.run ? [table(context, draw)] : [setUp(data, context, draw)];
     if (state.error) parts.unshift(h('p', {class: 'card bad-edge', role: 'alert'}, state.error));
-    if (state.review) {
-      const box = h('div', {id: 'play-review'});
-      parts.push(card('The whole game', box));
-      player = mountPlayer(box, state.review);
-    }
-    root.replaceChildren(...parts);
+    if (state.review) parts.push(card('The whole game', part(`review-${state.game.id}-${state.review.frames.length}`, mountReview, state.review)));
+    show(box, parts);
     const again = focused && document.getElementById(focused);
-    if (again && !again.disabled) again.focus();
-    else if (focused?.startsWith('play-')) root.querySelector('.options button, #play-end')?.focus(); // the column is full, or the game over
+    if (focused?.startsWith('play-') && (!again || again.disabled)) box.querySelector('.options button, #play-end')?.focus(); // the column is full, or the game over
   }
   draw();
   takeUp(context, draw);
+  return {
+    update(...next) {
+      [data, context] = next;
+      draw();
+    },
+  };
+}
+
+export function render(root, data, context) {
+  root.append(part('play', mount, data, context));
 }

@@ -1,8 +1,10 @@
-import {badge, card, figure, h, note, svg, table} from '../kit/dom.js';
+import {badge, card, figure, h, note, svg} from '../kit/dom.js';
+import {table} from '../kit/table.js';
 import {clock, count, counted, fixed, percent} from '../kit/format.js';
 import {draw as lines} from '../plots/lines.js';
 
 export const title = 'Player';
+export const usesCourse = true;
 
 const KINDS = [['itself', 'itself'], ['player', 'learning players'], ['snapshot', 'snapshots'], ['fixed', 'bots and imported']];
 
@@ -42,9 +44,8 @@ function trial(each) {
 }
 
 export function render(root, data, context) {
-  const choice = h('select', {id: 'player-choice', onchange: () => { choice.blur(); context.go('player', {player: choice.value}); }},
+  const choice = h('select', {id: 'player-choice', value: data.player, onchange: event => context.go('player', {player: event.currentTarget.value})},
     data.players.map(name => h('option', {value: name}, name)));
-  choice.value = data.player;
   root.append(
     h('div', {class: 'filters'}, h('label', {for: 'player-choice'}, 'Player'), choice,
       badge(data.role.replaceAll('_', ' ')), badge(data.state, data.state === 'learns' ? 'good' : 'warn')),
@@ -56,11 +57,11 @@ export function render(root, data, context) {
   const charts = h('div', {class: 'columns'});
   root.append(charts);
   for (const chart of data.charts) {
-    const box = card('');
+    const box = h('section', {class: 'card', key: chart.title});
     charts.append(box);
-    lines(box, {title: chart.title, summary: chart.lines.map(line => line.meaning).join('; '), x: 'env steps',
+    lines(box, {title: chart.title, summary: chart.lines.map(line => line.meaning).join('; '), 
       series: chart.lines.map(line => ({label: line.label.replaceAll('_', ' '), ...line.series}))},
-    {level: 2, height: 200, onRemove: context.onRemove});
+    {level: 2, height: 200, ...context.plots});
   }
   if (!data.charts.length) root.append(note('No metrics of this player yet.'));
   root.append(

@@ -1,14 +1,20 @@
-import {card, h, note, table} from '../kit/dom.js';
+import {card, h, note, part} from '../kit/dom.js';
+import {table} from '../kit/table.js';
 import {ago, count} from '../kit/format.js';
 import {mountPlayer} from '../replay/player.js';
 
 export const title = 'Replays';
 
 const games = new Map(); // key of a game -> its record; a refresh of the section keeps it
-const places = new Map(); // key of a game -> {at, playing}
 
 const names = (row) => row.seats.map((holder) => holder.name).join(' - ');
 const numbers = (row) => row.returns.map((value) => (value > 0 ? '+' : '') + Number(value.toFixed(3))).join(' ');
+
+// A recorded game never changes: its player goes on through every refresh.
+function mount(box, record) {
+  box.id = 'replay-player';
+  return {remove: mountPlayer(box, record).remove};
+}
 
 async function playerCard(context, file, game) {
   const key = `${context.run}/${file}/${game}`;
@@ -16,10 +22,7 @@ async function playerCard(context, file, game) {
     games.set(key, await context.get(`/runs/${encodeURIComponent(context.run)}/replays/${encodeURIComponent(file)}?game=${game}`));
   }
   const record = games.get(key);
-  const box = h('div', {id: 'replay-player'});
-  const player = mountPlayer(box, record, {...places.get(key), changed: (place) => places.set(key, place)});
-  context.onRemove(player.remove);
-  return card(record.title, note(record.outcome), box,
+  return card(record.title, note(record.outcome), part(key, mount, record),
     h('p', null, h('a', {href: context.link('replays', {...context.query, file: '', game: ''})}, 'Close')));
 }
 

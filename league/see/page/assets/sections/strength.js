@@ -1,8 +1,8 @@
 import {card, h, note} from '../kit/dom.js';
-import {soon} from '../kit/soon.js';
 import {draw, drawYardsticks} from '../plots/ratings.js';
 
 export const title = 'Strength';
+export const usesCourse = true;
 
 function pages({offset, shown, total}, size, name, context) {
   if (shown >= total) return null;
@@ -13,7 +13,7 @@ function pages({offset, shown, total}, size, name, context) {
 
 export function render(root, data, context) {
   if (data.error) root.append(note(data.error));
-  const options = {level: 2, onRemove: context.onRemove};
+  const options = {level: 2, ...context.plots};
   if (data.ratings) {
     const box = card('');
     root.append(box);
@@ -22,7 +22,7 @@ export function render(root, data, context) {
     if (more) box.append(more);
   } else if (!data.error) {
     root.append(note('Ratings are being computed; they come by themselves.'));
-    soon(context);
+    context.soon();
   }
   if (!data.yardsticks.curves.length && !data.yardsticks.probes.length) {
     root.append(note(data.expected));

@@ -1,0 +1,68 @@
+// The first page: every run of the folder as a table, sorted, filtered, grouped by game, and chosen to be compared.
+
+import {badge, card, h, note} from '../kit/dom.js';
+import {show} from '../kit/patch.js';
+import {table} from '../kit/table.js';
+import {ago, count, duration, fixed, percent, size} from '../kit/format.js';
+
+const state = {text: '', phase: '', yardstick: '', isGrouped: false, chosen: new Set()};
+const MAX_RUNS = 6; // compared at once
+const KINDS = {killed: 'bad', failed: 'bad', silent: 'bad', unreadable: 'bad', running: 'good', training: 'good'};
+
+/** Draws the page into `main`. rows: of the table of runs; link: (run, section, query) => address. */
+export function draw(main, rows, link) {
+  const again = () => draw(main, rows, link);
+  const yardsticks = [...new Set(rows.flatMap((row) => Object.keys(row.scores)))].sort();
+  const yardstick = yardsticks.includes(state.yardstick) ? state.yardstick : yardsticks[0] || '';
+  const shown = rows.filter((row) => `${row.id} ${row.name} ${row.game}`.toLowerCase().includes(state.text.toLowerCase()) && (!state.phase || (state.phase === 'live') === row.is_live));
+  const groups = state.isGrouped ? [...new Set(shown.map((row) => row.game))].sort() : [null];
+  show(main, h('h1', {tabindex: -1, id: 'heading'}, 'Runs'),
+    filters(yardsticks, yardstick, again), compared(link),
+    groups.map((game) => card(game, table({
+      id: `runs-${game || 'all'}`, caption: game === null ? 'Runs' : `Runs of ${game}`, keyOf: (row) => row.id,
+      rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, link, again),
+    }))),
+    shown.length ? null : note('No run fits these filters.'));
+}
+
+function filters(yardsticks, yardstick, again) {
+  const on = (key) => (event) => {
+    state[key] = event.currentTarget.type === 'checkbox' ? event.currentTarget.checked : event.currentTarget.value;
+    again();
+  };
+  return h('form', {class: 'filters', role: 'search', onsubmit: (event) => event.preventDefault()},
+    h('span', {class: 'pair'}, h('label', {for: 'runs-text'}, 'Name or game has'), h('input', {id: 'runs-text', type: 'search', oninput: on('text')})),
+    h('span', {class: 'pair'}, h('label', {for: 'runs-phase'}, 'State'), h('select', {id: 'runs-phase', value: state.phase, onchange: on('phase')},
+      [['', 'all'], ['live', 'live'], ['ended', 'not live']].map(([value, text]) => h('option', {value}, text)))),
+    yardsticks.length ? h('span', {class: 'pair'}, h('label', {for: 'runs-yardstick'}, 'Score against'), h('select', {id: 'runs-yardstick', value: yardstick, onchange: on('yardstick')},
+      yardsticks.map((name) => h('option', {value: name}, name)))) : null,
+    h('label', {class: 'choice'}, h('input', {id: 'runs-grouped', type: 'checkbox', checked: state.isGrouped, onchange: on('isGrouped')}), ' by game'));
+}
+
+function compared(link) {
+  const [first, ...others] = state.chosen;
+  const words = others.length ? h('a', {id: 'runs-compare', href: link(first, 'compare', {runs: others.join(',')})}, `Compare ${state.chosen.size} runs`)
+    : h('span', {class: 'muted'}, 'Tick two runs or more to compare them.');
+  return h('p', {key: 'compared'}, words);
+}
+
+function columns(yardstick, link, again) {
+  const choose = (row) => (event) => {
+    if (event.currentTarget.checked) state.chosen.add(row.id); else state.chosen.delete(row.id);
+    again();
+  };
+  return [
+    {key: 'id', label: 'Run', cell: (row) => h('span', {class: 'choice'}, h('input', {type: 'checkbox', id: `choose-${row.id}`, 'aria-label': `Compare ${row.id}`, checked: state.chosen.has(row.id),
+      disabled: !state.chosen.has(row.id) && state.chosen.size >= MAX_RUNS, onchange: choose(row)}), h('a', {href: link(row.id, 'overview', {})}, row.id))},
+    {key: 'phase', label: 'State', cell: (row) => h('span', {title: row.message || null}, badge(row.phase, KINDS[row.phase] || 'plain'))},
+    {key: 'score', label: yardstick ? `Score against ${yardstick}` : 'Score', number: true, value: (row) => row.scores[yardstick] ?? null, cell: (row) => h('b', null, fixed(row.scores[yardstick], 2))},
+    {key: 'game', label: 'Game', rank: 3},
+    {key: 'age', label: 'Seen', number: true, rank: 3, value: (row) => -row.heartbeat_at, cell: (row) => ago(row.heartbeat_at)},
+    {key: 'budget_spent', label: 'Budget left', number: true, rank: 2, value: (row) => (row.budget_spent === null ? null : 1 - row.budget_spent), cell: (row) => (row.budget_spent === null ? null
+      : `${percent(1 - row.budget_spent)}${row.left_s ? `, ${duration(row.left_s)}` : ''}`)},
+    {key: 'steps_per_s', label: 'Steps/s', number: true, rank: 2, cell: (row) => (row.is_live ? count(row.steps_per_s) : null)},
+    {key: 'env_steps', label: 'Env steps', number: true, rank: 1, cell: (row) => count(row.env_steps)},
+    {key: 'snapshots', label: 'Snapshots', number: true, rank: 1},
+    {key: 'size_bytes', label: 'Size', number: true, rank: 1, cell: (row) => size(row.size_bytes)},
+  ];
+}
