@@ -34,16 +34,16 @@ def replay(
     import msgspec
 
     from league.judge.recording.replay_file import read_replay
-    from league.policies.trust import admit_marked
+    from league.policies.trust import find_own_code
     from league.see.games.game_view import game_view, lines_of, outcome_text, seat_names_of, title_of
     from league.see.games.html import html_of
-    from league.see.games.playback import frames_of
+    from league.see.games.playback import frames_of, names_of_replay
     from league.see.games.terminal import show_states
     from league.see.games.video import gif_of, mp4_of
     from league.store.run_folder import RunFolder
 
     found = read_replay(file)
-    admit_marked(RunFolder(file.absolute().parent.parent))  # the run in whose folder `replays` it lies
+    find_own_code(RunFolder(file.absolute().parent.parent), names_of_replay(found))  # it lies in RUN/replays
     frames = frames_of(found, game, trust=trust, seat=seat)
     names = seat_names_of(found)
     if html is not None or json_file is not None:

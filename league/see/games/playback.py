@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from league.config.plugin_names import outside_names
+from league.config.plugin_names import OutsideName, outside_names
 from league.envs.failures import MAX_STRIKES, FailureCount, FaultTolerant
 from league.envs.plugins import admit
 from league.envs.protocol import BatchedEnv, EnvError, Turn
@@ -63,8 +63,7 @@ def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
       Untrusted: the replay names code that this user has not trusted.
       ReplayMismatch: the game is another here, or takes another course. EnvError: it cannot be made.
     """
-    config = replay.env.config()
-    names = list(outside_names({"env": {"id": config.id, "kwargs": config.kwargs}}))
+    config, names = replay.env.config(), names_of_replay(replay)
     if trust:
         admit(found.entry for found in names)
     require_trusted(names, what="the replay")
@@ -76,6 +75,12 @@ def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
             )
         _leave_out_failed(replay, env)
         yield from _steps(replay, env)
+
+
+def names_of_replay(replay: Replay) -> list[OutsideName]:
+    """The code from outside that a replay names: its game."""
+    config = replay.env.config()
+    return [*outside_names({"env": {"id": config.id, "kwargs": config.kwargs}})]
 
 
 def verify_replay(replay: Replay, *, trust: bool = False) -> None:
