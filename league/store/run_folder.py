@@ -90,6 +90,7 @@ class RunStatus:
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
       stuck: the call of an env that has not come back for long, with its game.
+      seat_names: of the game, empty where it has none or an earlier version wrote it.
       alerts: that have not recovered. paused_by: who paused training, empty where it is not paused.
     """
 
@@ -114,6 +115,7 @@ class RunStatus:
     stuck: str = ""
     alerts: tuple[AlertStatus, ...] = ()
     paused_by: str = ""
+    seat_names: tuple[str, ...] = ()
 
 
 def _no_run(path: Path) -> str:
@@ -232,6 +234,15 @@ class RunFolder:
     def write_status(self, status: RunStatus) -> None:
         """Replace the heartbeat; atomic, not durable."""
         self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
+
+    @property
+    def seat_names(self) -> tuple[str, ...]:
+        """[S] as its daemon last noted them; empty where the game names none, or nothing can be read."""
+        try:
+            status = self.read_status()
+        except StorageError:
+            return ()
+        return () if status is None else status.seat_names
 
     def read_status(self) -> RunStatus | None:
         """The last heartbeat; None before the first one, and where a power cut left an empty or torn file.

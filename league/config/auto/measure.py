@@ -12,7 +12,7 @@ from league.agents.nets.config import NetworkConfig
 from league.config.auto.situation import SPENT_OF_MEASURED, SPENT_OF_NOMINAL, NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
-from league.envs.facts.core_speed import work_s
+from league.envs.facts.core_speed import WORK_S, work_s
 from league.envs.facts.game_facts import GameFacts
 from league.envs.facts.random_play import RandomPlay
 from league.envs.protocol import EnvConfig, EnvError, EnvSpec
@@ -28,6 +28,10 @@ DEAR_FACTOR = 2.5
 
 MAX_PLAY_S, MIN_PLAY_S, PLAY_FRACTION = 2.0, 0.3, 0.02
 """Seconds of random play: at most, at least, and as a share of the budget."""
+
+PACE_WORKS, MAX_PACE = 300, 8.0
+"""Pieces of work that show how fast a core is, about 20 ms; cores are taken for so many times slower or faster at most.
+"""
 
 MAX_LOAD_S, LOAD_FRACTION = 0.5, 0.005
 """Seconds that look for other programs on the machine: at most, and as a share of the budget."""
@@ -47,7 +51,15 @@ def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situatio
     named = ray_address(AUTO, os.environ)
     cluster = "" if named == OWN else named
     share = 1.0 if budget.seconds is None else core_share(min(LOAD_FRACTION * budget.seconds, MAX_LOAD_S))
-    return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib(), core_share=share, cluster=cluster)
+    return Situation(
+        game,
+        budget,
+        cores=num_cores(),
+        memory_mib=_memory_mib(),
+        core_share=share,
+        core_pace=core_pace(),
+        cluster=cluster,
+    )
 
 
 def core_share(
@@ -69,6 +81,16 @@ def core_share(
         work()
     share = (processor() - used) / max(wall() - began, 1e-9)
     return float(2.0 ** (min(round(2.0 * math.log2(max(share, 1e-3))), 0) / 2.0))
+
+
+def core_pace(*, work: Callable[[], float] = work_s) -> float:
+    """Seconds that a core takes now for a second's work of a core of 2024, in steps of a factor of the root of 2.
+
+    All costs are those of a core of 2024, so that no setting depends on a machine's mood; a budget is spent here.
+    """
+    work()
+    pace = sum(work() for _ in range(PACE_WORKS)) / PACE_WORKS / WORK_S
+    return float(2.0 ** (round(2.0 * math.log2(min(max(pace, 1.0 / MAX_PACE), MAX_PACE))) / 2.0))
 
 
 def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:

@@ -57,6 +57,7 @@ class Situation:
       is_exact: True if the run must repeat exactly, so that nothing here rests on a clock.
       cores: processor cores of this machine. memory_mib: its memory.
       core_share: part of a core that a busy process gets beside other programs; see `measure.core_share`.
+      core_pace: seconds that a core takes here for a second's work of a core of 2024; see `measure.core_pace`.
       cluster: the Ray cluster that RAY_ADDRESS names; empty without one.
       network: costs of the network.
       chosen: what is set of the kind of the game; what is not follows from its facts.
@@ -68,6 +69,7 @@ class Situation:
     cores: int = 2
     memory_mib: float = 8192.0
     core_share: float = 1.0
+    core_pace: float = 1.0
     cluster: str = ""
     network: NetworkCosts = NetworkCosts()
     chosen: GameConfig = field(default_factory=GameConfig)
@@ -129,7 +131,7 @@ class Situation:
     def decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
         """Estimated decisions of all seats in the whole budget; without a budget in `HORIZON_CORE_SECONDS`.
 
-        Env steps count only where no time is given, as for the end of a run. Seconds are those of a core of 2024.
+        Env steps count only where no time is given, as for the end of a run. Costs are those of a core of 2024.
         """
         return self._decisions(num_envs, epochs, batch, calls=SPENT_OF_CALLS, each=self.network.spent_share)
 
@@ -156,7 +158,7 @@ class Situation:
             learn_s=each * costs.learn_s,
         )
         run = replace(self, network=taken)
-        return EFFICIENCY * core_seconds / (run.step_s(num_envs) + run.learn_s(epochs=epochs, batch=batch))
+        return EFFICIENCY * core_seconds / self.core_pace / (run.step_s(num_envs) + run.learn_s(epochs=epochs, batch=batch))
 
 
 def power_of_two(value: float, *, low: int, high: int) -> int:

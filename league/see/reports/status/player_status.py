@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
 from league.envs.text.number_text import number_text
-from league.wording import noun_for
+from league.wording import noun_for, seat_text
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class PlayerStatus:
       unfrozen_steps: trained since its newest snapshot.
       lost_steps: trained and lost when its learner fell back to a restart state.
       mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
-        empty before the first, `score` also where it has met no other policy.
+        empty before the first, `score` also where it has met no other policy. seat_names: of the game, if it has any.
     """
 
     player: str
@@ -37,6 +37,7 @@ class PlayerStatus:
     seat_returns: tuple[float, ...] = ()
     episode_length: float | None = None
     score: float | None = None
+    seat_names: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yields a row of the table of players, and its last games where there were any."""
@@ -50,7 +51,8 @@ class PlayerStatus:
             yield f"    lately {', '.join(self._last_games(self.mean_return))}"
 
     def _last_games(self, mean_return: float) -> Iterator[str]:
-        seats = [f"seat {seat} {number_text(mean, 4)}" for seat, mean in enumerate(self.seat_returns)]
+        names = self.seat_names
+        seats = [f"{seat_text(names, seat)} {number_text(mean, 4)}" for seat, mean in enumerate(self.seat_returns)]
         yield f"return {number_text(mean_return, 4)}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")
         yield f"{self.episode_length:.1f} decisions an episode"
         if self.score is not None:
@@ -59,11 +61,13 @@ class PlayerStatus:
             yield f"{self.lost_steps:,} trained steps lost"
 
 
-def player_status(state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow]) -> PlayerStatus:
+def player_status(
+    state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow], seat_names: tuple[str, ...]
+) -> PlayerStatus:
     """The status of one player.
 
     Args:
-      ratings: of snapshots, by name.
+      ratings: of snapshots, by name. seat_names: of the game.
     """
     rating, newest, episodes = newest_rating(player, ratings), state.newest_snapshot(player), player.episodes
     return PlayerStatus(
@@ -79,6 +83,7 @@ def player_status(state: LeagueState, player: PlayerState, ratings: Mapping[str,
         lost_steps=player.lost_steps,
         mean_return=episodes.mean_return,
         seat_returns=episodes.seat_returns,
+        seat_names=seat_names,
         episode_length=episodes.decisions if episodes.games else None,
         score=episodes.score if episodes.score_games else None,
     )

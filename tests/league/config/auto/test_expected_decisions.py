@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from league.config.auto.measure import core_share
+from league.config.auto.measure import core_pace, core_share
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
+from league.envs.facts.core_speed import WORK_S
 from league.envs.text.number_text import number_text
 from tests.league.config.auto.situations import FAST, board_game, poker, settled
 
@@ -60,3 +61,13 @@ def test_nothing_is_expected_where_the_entropy_cost_rests_on_no_estimate(given: 
     mixed = settled(poker(), given)[0]
     assert exact.runtime.expected_decisions == mixed.runtime.expected_decisions == 0
     assert bool(settled(PYTHON_GAME, given)[0].runtime.expected_decisions) == (not given)
+
+
+@pytest.mark.parametrize(("pace", "told"), [(1.0, 1.0), (1.3, 1.41), (2.1, 2.0), (0.7, 0.71), (100.0, 8.0)])
+def test_fewer_decisions_are_expected_of_a_slow_core(pace: float, told: float) -> None:
+    """Costs are told at the speed of a core of 2024; a budget is spent on this one."""
+    found = core_pace(work=lambda: pace * WORK_S)
+    assert found == pytest.approx(told, rel=0.01)
+    budget = BudgetConfig(core_seconds=60.0)
+    usual, slow = Situation(PYTHON_GAME, budget), Situation(PYTHON_GAME, budget, core_pace=found)
+    assert slow.decisions(64) == pytest.approx(usual.decisions(64) / found)
