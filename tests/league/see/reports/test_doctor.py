@@ -226,7 +226,7 @@ def test_opponents_who_always_earn_the_same_are_found(returns: tuple[float | Non
     findings = [one for one in Partners(config_of()).live(60).findings if one.check == "opponents who earn the same"]
     assert len(findings) == int(found)
     if found:
-        assert "seats 0, 1" in findings[0].evidence and "env.teams" in findings[0].change
+        assert "seat 0, seat 1" in findings[0].evidence and "env.teams" in findings[0].change
 
 
 def test_opponents_who_once_earned_another_number_are_no_team() -> None:
