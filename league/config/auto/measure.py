@@ -123,6 +123,8 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         act_s=cost(act.each_s, nominal.act_s),
         update_call_s=cost(learn.call_s, nominal.update_call_s),
         learn_s=cost(learn.each_s, nominal.learn_s),
+        timed_act_call_s=act.call_s,
+        timed_update_call_s=learn.call_s,
         spent_share=SPENT_OF_NOMINAL + share * (SPENT_OF_MEASURED - SPENT_OF_NOMINAL),
         gpu_act_s=gpu if share == 1.0 else None,
         learns_on_gpu=nominal.learns_on_gpu,

@@ -20,8 +20,9 @@ EFFICIENCY = 0.7
 """Part of the time that acting and learning take; the rest is leases, snapshots and journal."""
 
 SPENT_OF_CALLS, SPENT_OF_NOMINAL, SPENT_OF_MEASURED = 0.4, 0.07, 0.3
-"""Of a network's costs, what whole runs take of those of calls, and of those of each decision where these are nominal
-or measured: measured passes are short and in float32. See benchmarks/figures/choosing-defaults.md."""
+"""Of a network's costs, what whole runs take of the nominal ones of calls where none were timed, and of those of each
+decision where these are nominal or measured: measured passes are short and in float32. See
+benchmarks/figures/choosing-defaults.md."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class NetworkCosts:
     Fields:
       act_call_s: seconds of one forward pass whatever the number of decisions. act_s: seconds that each adds.
       update_call_s, learn_s: the same for one update and the decisions in its batch.
+      timed_act_call_s, timed_update_call_s: seconds of such calls as timed here, at a core's usual speed; None where
+        nothing was timed. They say what a budget holds, and choose nothing that is the same for all small networks.
       spent_share: of act_s and learn_s, what whole runs take. Rules weigh a game's cost against all of them.
       gpu_act_s: seconds of each decision in a large pass on a GPU of this machine; None where there is none, or where
         the network is too cheap to be measured.
@@ -42,6 +45,8 @@ class NetworkCosts:
     act_s: float = 3e-6
     update_call_s: float = 3e-3
     learn_s: float = 1.2e-5
+    timed_act_call_s: float | None = None
+    timed_update_call_s: float | None = None
     spent_share: float = SPENT_OF_NOMINAL
     gpu_act_s: float | None = None
     learns_on_gpu: bool = False
@@ -133,32 +138,29 @@ class Situation:
 
         Env steps count only where no time is given, as for the end of a run. Costs are those of a core of 2024.
         """
-        return self._decisions(num_envs, epochs, batch, calls=SPENT_OF_CALLS, each=self.network.spent_share)
+        costs = self.network
+        act_call_s, update_call_s = costs.timed_act_call_s, costs.timed_update_call_s
+        spent = replace(
+            costs,
+            act_call_s=SPENT_OF_CALLS * costs.act_call_s if act_call_s is None else act_call_s,
+            act_s=costs.spent_share * costs.act_s,
+            update_call_s=SPENT_OF_CALLS * costs.update_call_s if update_call_s is None else update_call_s,
+            learn_s=costs.spent_share * costs.learn_s,
+        )
+        return replace(self, network=spent).least_decisions(num_envs, epochs=epochs, batch=batch)
 
     def least_decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
         """Decisions that a budget holds at least: if a network costs all that `network` says, a multiple of the truth.
 
         Rules that ask for a number of something at least go by this, so that a dear update leaves their choice right.
         """
-        return self._decisions(num_envs, epochs, batch, calls=1.0, each=1.0)
-
-    def _decisions(self, num_envs: int, epochs: int, batch: int, *, calls: float, each: float) -> float:
-        """Decisions in the budget if a network takes such shares of its costs."""
         core_seconds = self.core_seconds
         if core_seconds is None and self.budget.env_steps is not None:
             return self.budget.env_steps * self.game.acting
         if core_seconds is None:
             core_seconds = HORIZON_CORE_SECONDS
-        costs = self.network
-        taken = replace(
-            costs,
-            act_call_s=calls * costs.act_call_s,
-            act_s=each * costs.act_s,
-            update_call_s=calls * costs.update_call_s,
-            learn_s=each * costs.learn_s,
-        )
-        run = replace(self, network=taken)
-        return EFFICIENCY * core_seconds / self.core_pace / (run.step_s(num_envs) + run.learn_s(epochs=epochs, batch=batch))
+        decision_s = self.step_s(num_envs) + self.learn_s(epochs=epochs, batch=batch)
+        return EFFICIENCY * core_seconds / self.core_pace / decision_s
 
 
 def power_of_two(value: float, *, low: int, high: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from league.config.auto.measure import core_pace, core_share
-from league.config.auto.situation import Situation
+from league.config.auto.situation import NetworkCosts, Situation
 from league.config.run_config import BudgetConfig
 from league.envs.facts.core_speed import WORK_S
 from league.envs.text.number_text import number_text
@@ -71,3 +71,14 @@ def test_fewer_decisions_are_expected_of_a_slow_core(pace: float, told: float) -
     budget = BudgetConfig(core_seconds=60.0)
     usual, slow = Situation(PYTHON_GAME, budget), Situation(PYTHON_GAME, budget, core_pace=found)
     assert slow.decisions(64) == pytest.approx(usual.decisions(64) / found)
+
+
+def test_dear_calls_of_a_network_leave_fewer_decisions_and_the_same_settings() -> None:
+    """An update that takes 3 ms here, not the 1.2 ms of the machine on which the share of calls was found."""
+    budget = BudgetConfig(core_seconds=60.0)
+    here = NetworkCosts(timed_act_call_s=5e-4, timed_update_call_s=3e-3)
+    usual, slow = Situation(board_game(), budget), Situation(board_game(), budget, network=here)
+    per_decision = [0.7 * 60.0 / situation.decisions(64, batch=256) for situation in (usual, slow)]
+    calls_s = 5e-4 / 64 + 3e-3 / 256
+    assert per_decision[1] - per_decision[0] == pytest.approx(0.6 * calls_s, rel=0.01)
+    assert slow.least_decisions(64) == usual.least_decisions(64)
