@@ -147,12 +147,14 @@ class Situation:
             update_call_s=SPENT_OF_CALLS * costs.update_call_s if update_call_s is None else update_call_s,
             learn_s=costs.spent_share * costs.learn_s,
         )
-        return replace(self, network=spent).least_decisions(num_envs, epochs=epochs, batch=batch)
+        pace = 1.0 if self.core_seconds is None else self.core_pace
+        return replace(self, network=spent).least_decisions(num_envs, epochs=epochs, batch=batch) / pace
 
     def least_decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
         """Decisions that a budget holds at least: if a network costs all that `network` says, a multiple of the truth.
 
         Rules that ask for a number of something at least go by this, so that a dear update leaves their choice right.
+        It knows nothing of this machine's speed at the moment, so that the load of a machine chooses no setting.
         """
         core_seconds = self.core_seconds
         if core_seconds is None and self.budget.env_steps is not None:
@@ -160,7 +162,7 @@ class Situation:
         if core_seconds is None:
             core_seconds = HORIZON_CORE_SECONDS
         decision_s = self.step_s(num_envs) + self.learn_s(epochs=epochs, batch=batch)
-        return EFFICIENCY * core_seconds / self.core_pace / decision_s
+        return EFFICIENCY * core_seconds / decision_s
 
 
 def power_of_two(value: float, *, low: int, high: int) -> int:

@@ -71,6 +71,7 @@ def test_fewer_decisions_are_expected_of_a_slow_core(pace: float, told: float) -
     budget = BudgetConfig(core_seconds=60.0)
     usual, slow = Situation(PYTHON_GAME, budget), Situation(PYTHON_GAME, budget, core_pace=found)
     assert slow.decisions(64) == pytest.approx(usual.decisions(64) / found)
+    assert slow.least_decisions(64) == usual.least_decisions(64), "what settings go by does not depend on the moment"
 
 
 def test_dear_calls_of_a_network_leave_fewer_decisions_and_the_same_settings() -> None:
