@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from league.envs.text.number_text import number_text
 
@@ -89,3 +89,13 @@ def short_count(value: float) -> str:
 def p_text(p_value: float) -> str:
     """A p-value in a sentence, such as "p 0.03" or "p below 0.0001"."""
     return f"p {number_text(p_value, 2)}" if p_value >= MIN_P else f"p below {MIN_P:.4f}"
+
+
+def seats_text(names: Sequence[str], num_seats: int) -> str:
+    """All seats of a game, for an error: by number, and by name where they have any."""
+    return f"0 to {num_seats - 1}{', or ' if names else ''}{', '.join(names)}"
+
+
+def seat_text(names: Sequence[str], seat: int) -> str:
+    """A seat in the game's own terms. names: [S] of the game's seats, empty where it has none."""
+    return names[seat] if seat < len(names) else f"seat {seat}"

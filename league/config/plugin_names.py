@@ -14,7 +14,7 @@ from pathlib import Path
 from league.config.contender_names import runs_outside_code, with_absolute_folder
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.envs.bots import is_own_bot
-from league.envs.own_code.places import absolute
+from league.envs.own_code.places import absolute, place_of, present
 from league.envs.registry import ADAPTERS
 
 OF_PLAYERS: Mapping[tuple[str, ...], str] = {
@@ -97,6 +97,20 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
         prefix = BOT_PREFIX if kind in ("bot", "yardstick") and is_bot(text) else ""
         name = with_absolute_folder(text, starts) if kind == "yardstick" else text.removeprefix(prefix)
         return absolute_game(name, starts) if kind == "env" else prefix + absolute(name, starts)
+
+    for place, kind in PLACES.items():
+        _visit(plain, place, kind, (), replace)
+
+
+def with_present_places(plain: object) -> None:
+    """Replace the place in every name, in place, by the one from which its code is read now."""
+
+    def replace(path: Sequence[str], kind: str, text: str, own: object) -> str:
+        del path, kind, own
+        place = place_of(text)
+        if place is None or not place.is_absolute():
+            return text
+        return str(present(place)) + text[len(str(place)) :]
 
     for place, kind in PLACES.items():
         _visit(plain, place, kind, (), replace)

@@ -11,7 +11,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -74,11 +74,18 @@ def _beside(name: str, run: Path) -> str | None:
     return None if place is None or not place.is_absolute() else os.path.relpath(present(place), run)
 
 
-def locate(run: Path, names: Iterable[OutsideName], record: Mapping[str, Code]) -> Iterator[tuple[OutsideName, Path]]:
-    """From here on the code of a run is read where it lies now; yields what does not lie where its name says.
+def locate(
+    run: Path,
+    names: Iterable[OutsideName],
+    record: Mapping[str, Code],
+    *,
+    may_read: Callable[[OutsideName, Path], bool],
+) -> Iterator[tuple[OutsideName, Path]]:
+    """From here on the code of a run is read where it lies now; yields what lies elsewhere and may not be read there.
 
     Args:
-      run: folder of the run, a snapshot or a package. record: of the run, empty for others.
+      run: folder of the run or a package. record: of the run or package.
+      may_read: asked for a name whose code does not lie where the name says, and for where it lies.
     """
     for found in names:
         place = place_of(found.name)
@@ -87,9 +94,11 @@ def locate(run: Path, names: Iterable[OutsideName], record: Mapping[str, Code]) 
         known = record.get(found.name)
         now = found_place(place, run=run, beside=None if known is None else known.beside)
         if now is not None:
-            is_same = now.parent.resolve() == place.parent.resolve()
-            note_moved(place.parent, place.parent if is_same else now.parent)
-            if not is_same:
+            if now.parent.resolve() == place.parent.resolve():
+                note_moved(place.parent, place.parent)
+            elif may_read(found, now):
+                note_moved(place.parent, now.parent)
+            else:
                 yield found, now
 
 

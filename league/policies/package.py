@@ -4,6 +4,7 @@
     model.safetensors   weights; model-0.safetensors, model-1.safetensors, ... of a mixture
     SHA256SUMS          digests of all files, as `sha256sum -c` reads them
     trust.json          mark of the user who exported it, see `league.policies.trust`; only where it names code
+    code.json           where that code lies from here, see `league.policies.own_code`
 
 Reading runs no code of a package: files are JSON, safetensors and text, each of a bounded size.
 """
@@ -11,6 +12,7 @@ Reading runs no code of a package: files are JSON, safetensors and text, each of
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from itertools import pairwise
@@ -32,7 +34,7 @@ from league.policies.frozen import (
     read_snapshot_folder,
 )
 from league.policies.stored_game import StoredGame, StoredSpec
-from league.policies.trust import admit_marked, admit_trusted
+from league.policies.trust import admit_trusted, find_own_code, names_of_manifest
 from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, read_verified, sha256_hex
 from league.store.storage import Storage
@@ -196,15 +198,16 @@ def read_frozen_folder(path: Path) -> FrozenFolder:
     Raises:
       CorruptSnapshot: a file is missing or not what was written.
     """
-    admit_marked(RunFolder(path))
-    admit_marked(RunFolder(path.absolute().parents[2]))  # RUN/snapshots/16/DIGEST
-    if not is_package(path):
-        found = read_snapshot_folder(path)
-    else:
+    if is_package(path):
         manifest = read_package(path)
         copies = tuple(_copy_of(path, member) for member in manifest.members)
         found = FrozenFolder(path, manifest.name, copies, is_drawn=manifest.is_drawn, spec=manifest.game.spec())
+    else:
+        found = read_snapshot_folder(path)
     admit_trusted(path, (one.manifest for one in found.copies))
+    marked = path if found.spec is not None else Path(os.path.normpath(path.absolute() / "../../.."))
+    names = (name for copy in found.copies for name in names_of_manifest(copy.manifest))
+    find_own_code(RunFolder(marked), [*names])  # of a snapshot, that of RUN/snapshots/16/DIGEST
     return found
 
 

@@ -143,13 +143,24 @@ def _find_moved(folder: RunFolder, names: Iterable[OutsideName], record: Mapping
     Raises:
       Untrusted: it lies elsewhere than when the run was made, and is not what the mark says.
     """
-    for found, now in locate(folder.path, names, record):
-        entry = source_entry(found.name, now)
-        if not (is_admitted(place_entry(now)) or (entry is not None and is_admitted(entry))):
-            raise Untrusted(
-                f"{folder.path} names {found.name}, and what lies at {now} now is not the code that your own"
-                " `league train` noted: look at it, then add --trust (in Python trust=True, or give the game as env=)."
-            )
+    for found, now in locate(folder.path, names, record, may_read=_is_as_marked):
+        raise Untrusted(
+            f"{folder.path} names {found.name}, and what lies at {now} now is not the code that your own"
+            " `league train` noted: look at it, then add --trust (in Python trust=True, or give the game as env=)."
+        )
+
+
+def find_own_code(folder: RunFolder, names: Iterable[OutsideName]) -> None:
+    """Admit what a folder's mark says, and have that code read where it lies now, as far as it is what was marked."""
+    admit_marked(folder)
+    own = [found for found in names if is_admitted(found.entry)]
+    for _ in locate(folder.path, own, read_record(folder), may_read=_is_as_marked):
+        continue  # it stays where its name says
+
+
+def _is_as_marked(found: OutsideName, now: Path) -> bool:
+    entry = source_entry(found.name, now)
+    return is_admitted(place_entry(now)) or (entry is not None and is_admitted(entry))
 
 
 def names_of_league(state: LeagueState) -> list[OutsideName]:
@@ -170,8 +181,12 @@ def admit_trusted(place: Path, manifests: Iterable[SnapshotManifest]) -> None:
 
 
 def _admit_names(path: Path, names: Sequence[OutsideName], record: Mapping[str, Code]) -> None:
+    def may_read(_: OutsideName, now: Path) -> bool:
+        admit([place_entry(now)])
+        return True
+
     admit(found.entry for found in names)
-    admit(place_entry(now) for _, now in locate(path, names, record))
+    assert not [*locate(path, names, record, may_read=may_read)], "everything may be read"
 
 
 def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:

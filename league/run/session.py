@@ -154,7 +154,14 @@ def _wire_daemon(
     floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)
     watches = stack.enter_context(open_watches(config, folder, floor, say=say))
     target = limits.env_steps_target(begun)
-    heartbeat = Heartbeat(folder, league=league, runtime=runtime, alerts=watches.alerts, env_steps_target=target)
+    heartbeat = Heartbeat(
+        folder,
+        league=league,
+        runtime=runtime,
+        alerts=watches.alerts,
+        seat_names=run.spec.seat_names,
+        env_steps_target=target,
+    )
     heartbeat.write(None, phase="starting")
     observer = Observer(
         folder.path,

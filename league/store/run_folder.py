@@ -104,6 +104,7 @@ class RunStatus(Troubles):
       message: one line for people, such as why the run failed.
       trained_s: seconds trained since the run's first start; budget_spent: fraction of the budget in [0, 1]. None
         before the daemon has counted either.
+      seat_names: of the game, empty where it has none or an earlier version wrote it.
       alerts: that have not recovered. paused_by: who paused training, empty where it is not paused.
     """
 
@@ -123,6 +124,7 @@ class RunStatus(Troubles):
     budget_spent: float | None = None
     alerts: tuple[AlertStatus, ...] = ()
     paused_by: str = ""
+    seat_names: tuple[str, ...] = ()
 
 
 NEVER = RunStatus(Holder(0, "", 0), "stopped", 0.0, 0.0, 0)
@@ -276,6 +278,15 @@ class RunFolder:
     def write_status(self, status: RunStatus) -> None:
         """Replace the heartbeat; atomic, not durable."""
         self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
+
+    @property
+    def seat_names(self) -> tuple[str, ...]:
+        """[S] as its daemon last noted them; empty where the game names none, or nothing can be read."""
+        try:
+            status = self.read_status()
+        except StorageError:
+            return ()
+        return () if status is None else status.seat_names
 
     def read_status(self) -> RunStatus | None:
         """The last heartbeat; None before the first one, and where a power cut left an empty or torn file.

@@ -97,6 +97,30 @@ def test_a_project_that_moved_with_its_runs_works(
 
 
 @pytest.mark.parametrize("form", ["file", "package"])
+def test_the_package_of_a_moved_run_is_played_wherever_it_lies(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    """Exported after a move, moved with the project once more, and carried away alone."""
+    made_project(tmp_path / "first", form, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first").rename(tmp_path / "second")
+    forget()
+    package = tmp_path / "second" / "packages" / "mine"
+    export_policy(tmp_path / "second" / "runs" / "first", package)
+    forget()
+    alone = tmp_path / "far" / "away" / "mine"
+    shutil.copytree(package, alone)
+    assert evaluate_run(alone, games=2, bots=("random",)), "by its name"
+    (tmp_path / "second").rename(tmp_path / "third")
+    forget()
+    assert evaluate_run(tmp_path / "third" / "packages" / "mine", games=2, bots=("random",)), "beside the package"
+    (tmp_path / "third" / "rules.py").write_text("WIN = 2.0\n")
+    forget()
+    if form == "file":
+        assert load_policy(tmp_path / "third" / "packages" / "mine").spec, "code that is not what was marked is not run"
+
+
+@pytest.mark.parametrize("form", ["file", "package"])
 def test_a_copied_project_plays_its_own_game(
     form: str,
     tmp_path: Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import msgspec
 import torch
 
 from league.agents.nets.network import Network
+from league.config.plugin_names import with_present_places
 from league.deploy.export.graphs import make_graphs
 from league.deploy.export.inputs import random_inputs
 from league.deploy.export.interface import core_state_of, outputs_of, preprocessing_of
@@ -27,6 +29,7 @@ from league.policies.exact.exports import Search, open_to_play
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import OpenRun, build_policy, frozen_copies, open_frozen
+from league.policies.own_code import note_code
 from league.policies.package import (
     CARD_FILE,
     FORMAT,
@@ -45,6 +48,7 @@ from league.policies.stored_game import game_record
 from league.policies.trust import mark, names_of_manifest
 from league.stages import begin_stage
 from league.store.run_folder import RunFolder
+from league.store.snapshots import SnapshotManifest
 from league.store.storage import Storage, temporary_path
 from league.version import __version__
 
@@ -126,14 +130,14 @@ def export_policy(
     strength = strength_of(
         chosen.run.state,
         chosen.selection,
-        members=[copy.name for copy in chosen.copies],
-        trained_steps=max(copy.manifest.trained_steps for copy in chosen.copies),
+        members=[one.name for one in chosen.copies],
+        trained_steps=max(one.manifest.trained_steps for one in chosen.copies),
         exact=chosen.run.exact,
         played=played,
         is_competitive=chosen.run.spec.num_teams > 1,
     )
     begin_stage(f"writing {target}")
-    files = {name: copy.weights for name, copy in zip(weight_files(len(policies)), chosen.copies, strict=True)}
+    files = {name: one.weights for name, one in zip(weight_files(len(policies)), chosen.copies, strict=True)}
     made = _graphs(chosen, policies, graphs)
     files |= {graph.file: payload for graph, payload in made}
     manifest = _manifest(chosen, policies, strength, files, tuple(graph for graph, _ in made))
@@ -166,8 +170,8 @@ def weight_files(members: int) -> tuple[str, ...]:
 def _policies(chosen: Chosen) -> tuple[LoadedPolicy, ...]:
     """Every member as it will be read again, so that nothing is exported that cannot be imported."""
     return tuple(
-        build_policy(copy.name, copy.weights, copy.manifest, chosen.run.spec, source=chosen.run.path)
-        for copy in chosen.copies
+        build_policy(one.name, one.weights, one.manifest, chosen.run.spec, source=chosen.run.path)
+        for one in chosen.copies
     )
 
 
@@ -207,10 +211,9 @@ def _manifest(
 ) -> PackageManifest:
     spec, network = chosen.run.spec, policies[0].network
     names = weight_files(len(policies))
-    plan, kind = SeatPlan.of(chosen.run.env).plain(), chosen.run.kind
     members = tuple(
-        Member(copy.name, copy.weight, name, dataclasses.replace(copy.manifest, seat_plan=plan, kind=kind))
-        for copy, name in zip(chosen.copies, names, strict=True)
+        Member(one.name, one.weight, name, _snapshot_of(one.manifest, chosen.run))
+        for one, name in zip(chosen.copies, names, strict=True)
     )
     manifest = PackageManifest(
         format=FORMAT,
@@ -220,7 +223,7 @@ def _manifest(
         run=chosen.run.path.name if chosen.selection is not None else "",
         reason=chosen.reason,
         is_drawn=chosen.is_drawn,
-        game=game_record(chosen.run.env, spec),
+        game=game_record(dataclasses.replace(chosen.run.env, id=members[0].snapshot.env_id), spec),
         members=members,
         preprocessing=preprocessing_of(network, spec),
         core_state=core_state_of(network),
@@ -231,6 +234,15 @@ def _manifest(
     )
     card = model_card(manifest, strength).encode()
     return msgspec.structs.replace(manifest, files={**manifest.files, CARD_FILE: digest_of(card)})
+
+
+def _snapshot_of(manifest: SnapshotManifest, run: OpenRun) -> SnapshotManifest:
+    """The manifest of a member: its seats and kind as the run has them, and its code where that lies now."""
+    network: dict[str, object] = copy.deepcopy(manifest.network)
+    game = {"id": manifest.env_id}
+    with_present_places({"env": game, "network": network})
+    plan = SeatPlan.of(run.env).plain()
+    return dataclasses.replace(manifest, env_id=game["id"], network=network, seat_plan=plan, kind=run.kind)
 
 
 @torch.inference_mode()
@@ -259,6 +271,7 @@ def _write(
         for name, content in {**files, **texts}.items():
             storage.atomic_write_bytes(temporary / name, content)
         own = [name for member in manifest.members for name in names_of_manifest(member.snapshot)]
+        note_code(RunFolder(temporary, storage=storage), own)
         notes = mark(RunFolder(temporary, storage=storage), own)
         storage.publish_folder(temporary, final)
     except LeagueError:

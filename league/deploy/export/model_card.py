@@ -8,6 +8,7 @@ from typing import Any
 
 from league.deploy.export.seat_table import seat_table
 from league.deploy.export.strength import CardReturn, Rating, Score, Strength
+from league.judge.matches.report import team_labels
 from league.policies.package import PackageManifest
 
 MAX_SHOWN = 16
@@ -109,12 +110,12 @@ def _ratings(ratings: tuple[Rating, ...], rated: int) -> list[str]:
 def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageManifest) -> list[str]:
     if not scores:
         return []
-    places = sorted({*manifest.game.facts.teams})
+    teams = team_labels(manifest.game.spec())
     return [
         f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):",
         "",
-        f"| opponent | games | score | interval | {' | '.join(f'as team {place}' for place in places)} |",
-        f"|---|---|---|---|{'---|' * len(places)}",
+        f"| opponent | games | score | interval | {' | '.join(f'as {team}' for team in teams)} |",
+        f"|---|---|---|---|{'---|' * len(teams)}",
         *(
             f"| {one.opponent} | {one.games} | {one.score:.3f} | {one.low:.3f} to {one.high:.3f} | "
             f"{' | '.join(f'{value:.3f}' for value in one.by_team)} |"

@@ -38,6 +38,7 @@ LOCAL_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_worker_register_timeout_seconds": "300",
     "RAY_max_direct_call_object_size": str(2 * 1024 * 1024),
     "RAY_task_events_report_interval_ms": "0",
     "RAY_enable_metrics_collection": "0",
@@ -48,6 +49,8 @@ LOCAL_ENVIRONMENT = {
 RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER makes Ray take 127.0.0.1 for the address of its node, on every system: all of its
 processes listen there alone. `ray.init(_node_ip_address="127.0.0.1")` would not: Ray puts the public address in its
 place.
+
+Where Ray gives up the first workers, its driver waits for them forever and takes no Ctrl-C: they have five minutes.
 
 The last four spare Ray's own processes nine tenths of their work. Chunks and weights (100 KB and more) travel in its
 messages, not through its store; nobody looks at the events and metrics of a Ray of our own."""

@@ -24,8 +24,8 @@ RAYLET = "RAY_RAYLET_PID"
 LENGTH_BYTES = 4
 """Of the number before a request."""
 
-ANSWER_S = 50.0
-"""Longest wait for the server, which may be importing still; the raylet asks again after a minute."""
+ANSWER_S = 290.0
+"""Longest wait for the server, which may be importing still; the raylet gives a worker up a little later."""
 
 SETUP_OPTIONS = ("--language=", "--serialized-runtime-env-context=")
 """Said by a raylet to `setup_worker` alone."""

@@ -190,9 +190,12 @@ def _cut_short(
 
 def team_names(spec: EnvSpec) -> tuple[str, ...]:
     """[T] the names of the seats of each team; empty where every seat is a team of its own."""
+    return () if len(set(spec.teams)) == spec.num_seats else team_labels(spec)
+
+
+def team_labels(spec: EnvSpec) -> tuple[str, ...]:
+    """[T] the names of the seats of each team."""
     places = team_places(spec).tolist()
-    if len(set(places)) == len(places):
-        return ()
     names = spec.seat_names or tuple(f"seat {seat}" for seat in range(spec.num_seats))
     texts = []
     for team in range(max(places) + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ LOOK_EVERY_S = 0.1
 LAST_LINES_BYTES = 16 << 10
 STOP_S = 4.0
 """Seconds that a stop takes, as a rule."""
+_REPEATED = re.compile(r"(: \d+ s so far)? \.\.\.$")
+"""End of a stage's line in a log; the command that reads it counts the seconds itself."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,9 @@ def take_down(path: Path, *, now: bool, wait_s: float) -> str:
         time.sleep(LOOK_EVERY_S)
         holders = [holder for holder in _holders(folder) if is_of_this_host(holder)] or holders
     status = folder.read_status()
-    return f"{path} is down." if status is None else f"{path} is down: {status.phase}, {status.env_steps:,} env steps."
+    if status is None or status.phase == "starting":
+        return f"{path} is down: it had not started yet."
+    return f"{path} is down: {status.phase}, {status.env_steps:,} env steps."
 
 
 def run_rows(*, everything: bool) -> list[RunRow]:
@@ -271,7 +276,7 @@ def _show_stage(folder: RunFolder, offset: int, shown: str) -> str:
     """Show the newest line of the console log after `offset` bytes unless it is the one `shown`; returns it."""
     with contextlib.suppress(OSError), folder.console_log_path.open("rb") as log:
         log.seek(max(offset, _size(folder.console_log_path) - LAST_LINES_BYTES))
-        line = last_line(log.read().decode(errors="replace")).removeprefix("league: ").removesuffix(" ...")
+        line = _REPEATED.sub("", last_line(log.read().decode(errors="replace")).removeprefix("league: "))
         if line and line != shown:
             begin_stage(f"{folder.path.name}: {line}")
             return line

@@ -26,6 +26,7 @@ class Heartbeat:
 
     Args:
       folder, league, runtime, alerts: of the run.
+      seat_names: of the game.
       env_steps_target: where this command stops; kept in the clock file once it is reached, see `ClockFile`.
       wall_time: seconds since 1970, a label.
     """
@@ -37,6 +38,7 @@ class Heartbeat:
         league: JournaledLeague,
         runtime: Runtime,
         alerts: AlertWatch,
+        seat_names: tuple[str, ...],
         env_steps_target: int | None,
         wall_time: Callable[[], float] = time.time,
     ) -> None:
@@ -44,6 +46,7 @@ class Heartbeat:
         self._league = league
         self._runtime = runtime
         self._alerts = alerts
+        self._seat_names = seat_names
         self._env_steps_target = env_steps_target
         self._wall_time = wall_time
         self._started_at = wall_time()
@@ -82,6 +85,7 @@ class Heartbeat:
                 budget_spent=None if last is None else last.budget_fraction,
                 alerts=() if phase in ENDED else self._alerts.firing,
                 paused_by="" if state.training_pause is None else state.training_pause.by,
+                seat_names=self._seat_names,
                 **vars(troubles),
             )
         )

@@ -15,6 +15,7 @@ from league.judge.contenders.finding import find_contenders, game_of
 from league.judge.recording.replay import SeatHolder
 from league.policies.auto_export import AUTO
 from league.see.games.session import GameSession
+from league.wording import seats_text
 
 
 @contextmanager
@@ -68,5 +69,4 @@ def seat_of(written: int | str, spec: EnvSpec) -> int:
         return spec.seat_names.index(text)
     if text.isdecimal() and int(text) < spec.num_seats:
         return int(text)
-    named = f", or {', '.join(spec.seat_names)}" if spec.seat_names else ""
-    raise LeagueError(f"--seat {text}: {spec.env_id} has the seats 0 to {spec.num_seats - 1}{named}.")
+    raise LeagueError(f"--seat {text}: {spec.env_id} has the seats {seats_text(spec.seat_names, spec.num_seats)}.")

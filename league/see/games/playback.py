@@ -20,7 +20,7 @@ from league.envs.rendering.renderer import Scene
 from league.judge.recording.replay import Replay, ReplayError, ReplayMismatch
 from league.judge.recording.replay_file import read_replay
 from league.policies.policy_store import spec_hash
-from league.policies.trust import admit_marked, is_trusted, require_trusted
+from league.policies.trust import find_own_code, is_trusted, require_trusted
 from league.see.games.follower import GameFollower, SeatMove
 from league.store.run_folder import RunFolder
 
@@ -65,9 +65,9 @@ def open_replay(file: Path) -> Replay:
       ReplayError: it is no replay.
     """
     replay = read_replay(file)
-    admit_marked(RunFolder(file.absolute().parent.parent))  # the run in whose folder `replays` it lies
     if is_trusted(file):
         admit(found.entry for found in names_of_replay(replay))
+    find_own_code(RunFolder(file.absolute().parent.parent), names_of_replay(replay))  # it lies in RUN/replays
     return replay
 
 
@@ -91,7 +91,7 @@ def play_back(replay: Replay) -> Iterator[Step]:
 
 
 def names_of_replay(replay: Replay) -> list[OutsideName]:
-    """The code from outside that a replay names."""
+    """The code from outside that a replay names: its game."""
     config = replay.env.config()
     return [*outside_names({"env": {"id": config.id, "kwargs": config.kwargs}})]
 

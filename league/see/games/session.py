@@ -23,6 +23,7 @@ from league.judge.recording.recorder import MAX_TURNS, Recorder, act, decision_o
 from league.judge.recording.replay import Decision, Replay, SeatHolder
 from league.see.games.follower import GameFollower, SeatMove
 from league.see.games.session_view import Hint, Option, SessionView, Thought
+from league.wording import seats_text
 
 
 class IllegalMove(LeagueError):  # noqa: N818
@@ -75,9 +76,8 @@ class GameSession:
         if not by_hand or not 0 <= seat < spec.num_seats or len(policies) != spec.num_seats:
             self._env.close()
             kind = "it has no such seat" if by_hand else "its actions are not numbered"
-            raise LeagueError(
-                f"{env.id} cannot be played in seat {seat}: {kind} (seats are 0 to {spec.num_seats - 1})."
-            )
+            seats = seats_text(spec.seat_names, spec.num_seats)
+            raise LeagueError(f"{env.id} cannot be played in seat {seat}: {kind} (seats are {seats}).")
         self._advisor = policies[seat]
         self._policies = [None if place == seat else policy for place, policy in enumerate(policies)]
         self._holders = tuple(holders)

@@ -57,13 +57,29 @@ def examine_run(path: Path) -> DoctorReport:
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
         state = read_state(journal)
         events = (cast(Event, event) for _, event in journal.replay())
-        return examine(state, events, run=str(path), snapshots_per_budget=_snapshots_per_budget(folder))
+        number = _snapshots_per_budget(folder)
+        return examine(state, events, run=str(path), snapshots_per_budget=number, seat_names=folder.seat_names)
 
 
-def examine(state: LeagueState, events: Iterator[Event], *, run: str, snapshots_per_budget: int = 0) -> DoctorReport:
-    """Examine a league. events: all of them, in order; snapshots_per_budget: of the run's configuration."""
+def examine(
+    state: LeagueState,
+    events: Iterator[Event],
+    *,
+    run: str,
+    snapshots_per_budget: int = 0,
+    seat_names: tuple[str, ...] = (),
+) -> DoctorReport:
+    """Examine a league.
+
+    Args:
+      events: all of them, in order. snapshots_per_budget: of the run's configuration. seat_names: of its game.
+    """
     history = history_of(
-        events, leases=state.next_lease_id - 1, teams=state.teams, snapshots_per_budget=snapshots_per_budget
+        events,
+        leases=state.next_lease_id - 1,
+        teams=state.teams,
+        snapshots_per_budget=snapshots_per_budget,
+        seat_names=seat_names,
     )
     findings = tuple(finding for check in CHECKS for finding in check(state, history))
     return DoctorReport(run, state.totals.games, len(CHECKS), findings, state.counts)

@@ -19,7 +19,7 @@ from league.core.state.state import LeagueState, PlayerState
 from league.envs.component_choice import given_options
 from league.envs.text.number_text import number_text
 from league.see.reports.doctor_history import Finding, History
-from league.wording import counted
+from league.wording import counted, seat_text
 
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
@@ -115,11 +115,11 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
     decided = totals[:, WIN] + totals[:, LOSS]
     shares = np.where(decided > 0, totals[:, WIN] / np.maximum(decided, 1), 0.5)
     seat = int(np.argmax(np.abs(shares - 0.5)))
-    share, games = float(shares[seat]), int(decided[seat])
+    share, games, name = float(shares[seat]), int(decided[seat]), seat_text(history.seat_names, seat)
     if games >= MIN_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
         yield Finding(
             "seat bias",
-            f"Seat {seat} wins {share:.0%} of the decided games.",
+            f"{share:.0%} of the decided games are won by {name}.",
             f"{games:,} decided games of that seat, all pairs together",
             "nothing where the game gives that seat an advantage (seats are paired, so ratings are fair); else look at "
             "the env's observations of the other seats with `league check-env`",
@@ -134,11 +134,11 @@ def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
         return
     groups = [group for group in earnings.equal_groups() if len({state.teams[seat] for seat in group}) > 1]
     if groups:
-        seats = "; ".join(f"seats {', '.join(map(str, group))}" for group in groups)
+        seats = "; ".join(", ".join(seat_text(history.seat_names, seat) for seat in group) for group in groups)
         yield Finding(
             "opponents who earn the same",
             "Seats that play against each other earned the same in every game.",
-            f"{seats}, counted from 0, in {games:,} games, by {number_text(earnings.low[groups[0][0]], 6)} to "
+            f"{seats}, in {games:,} games, by {number_text(earnings.low[groups[0][0]], 6)} to "
             f"{number_text(earnings.high[groups[0][0]], 6)} on average of a lease",
             "start a new run in which they are a team: env.teams, by the names that `league check-env` shows",
         )

@@ -75,6 +75,7 @@ class History:
       ends: (drawn, ended, ended by a time limit) games of every outcome with games.
       homes: player -> its training games lately.
       earnings: of the seats; None before the first game.
+      seat_names: of the game, empty where it has none.
       snapshots_per_budget: snapshots of a main agent that the run spreads over its budget; 0 where gates alone decide.
     """
 
@@ -84,13 +85,19 @@ class History:
     homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
     earnings: Earnings | None = None
     snapshots_per_budget: int = 0
+    seat_names: tuple[str, ...] = ()
 
 
 def history_of(
-    events: Iterable[Event], *, leases: int, teams: tuple[int, ...], snapshots_per_budget: int = 0
+    events: Iterable[Event],
+    *,
+    leases: int,
+    teams: tuple[int, ...],
+    snapshots_per_budget: int = 0,
+    seat_names: tuple[str, ...] = (),
 ) -> History:
     """Fold the events. leases: how many were granted in all."""
-    history = History(snapshots_per_budget=snapshots_per_budget)
+    history = History(snapshots_per_budget=snapshots_per_budget, seat_names=seat_names)
     homes: dict[int, str] = {}
     for event in events:
         if isinstance(event, LeaseGranted) and event.lease.home is not None:

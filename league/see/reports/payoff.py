@@ -14,6 +14,7 @@ from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from league.text_table import TextTable
+from league.wording import seat_text
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,14 @@ class PayoffReport(JsonReport):
     """Pairs of the homes asked for, each home's hardest opponents first.
 
     counts: what the games count by. is_competitive: False for a game of one team, in which nobody meets an opponent.
+    seat_names: of the game, empty where it has none.
     """
 
     run: str
     rows: tuple[PayoffRow, ...]
     counts: str
     is_competitive: bool = True
+    seat_names: tuple[str, ...] = ()
 
     def text(self) -> str:
         """For people."""
@@ -71,9 +74,13 @@ class PayoffReport(JsonReport):
         forms = ("", "", ".3f", ".3f", ",", ",.0f")
         rows = []
         for row in self.rows:
-            seats = ", ".join(_seat(seat) for seat in row.seats)
+            seats = ", ".join(self._seat(seat) for seat in row.seats)
             rows.append((row.home, row.away, row.win_rate, row.lower, row.games, row.effective_games, seats))
         return "\n".join([*TextTable(heads, rows, (0, 1, 6), forms).lines(), f"by {self.counts}"])
+
+    def _seat(self, row: SeatRow) -> str:
+        score = "-" if row.score is None else f"{row.score:.2f}"
+        return f"{seat_text(self.seat_names, row.seat)}: {score}"
 
 
 def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
@@ -84,9 +91,10 @@ def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
     Raises:
       MissingRun, JournalError. LeagueError: there is no such policy.
     """
-    state = state_of_run(RunFolder.open(path))
+    folder = RunFolder.open(path)
+    state = state_of_run(folder)
     rows = payoff_rows(state, homes or tuple(state.players))
-    return PayoffReport(str(path), rows, state.counts, state.is_competitive)
+    return PayoffReport(str(path), rows, state.counts, state.is_competitive, folder.seat_names)
 
 
 def payoff_rows(state: LeagueState, homes: tuple[str, ...], *, away: str | None = None) -> tuple[PayoffRow, ...]:
@@ -137,7 +145,3 @@ def _rows_of(state: LeagueState, home: str, number: int, only: str | None) -> li
             )
         )
     return rows
-
-
-def _seat(row: SeatRow) -> str:
-    return f"{row.seat}: " + ("-" if row.score is None else f"{row.score:.2f}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from league.core.player_account import PlayerAccount
 from league.envs.text.number_text import number_text
-from league.wording import noun_for
+from league.wording import noun_for, seat_text
 
 
 def player_lines(player: PlayerAccount) -> Iterator[str]:
@@ -23,7 +23,8 @@ def player_lines(player: PlayerAccount) -> Iterator[str]:
 
 
 def _last_games(player: PlayerAccount, mean_return: float) -> Iterator[str]:
-    seats = [f"seat {seat} {number_text(mean, 4)}" for seat, mean in enumerate(player.seat_returns)]
+    names = player.seat_names
+    seats = [f"{seat_text(names, seat)} {number_text(mean, 4)}" for seat, mean in enumerate(player.seat_returns)]
     yield f"return {number_text(mean_return, 4)}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")
     yield f"{player.episode_length:.1f} decisions an episode"
     if player.score is not None:

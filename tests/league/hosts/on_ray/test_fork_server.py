@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from league.hosts.on_ray import worker_request
-from league.hosts.on_ray.cluster import Cluster
+from league.hosts.on_ray.cluster import LOCAL_ENVIRONMENT, Cluster
 from league.hosts.on_ray.fork_server import ForkServer
 from league.processes.reaper import descendants
 from league.store.lock import start_ticks
@@ -110,6 +110,12 @@ def test_a_request_that_breaks_off_costs_nothing_but_itself(served: dict[str, st
             asker.sendall(sent)
     output, _ = request(served, folder=tmp_path).communicate(timeout=60)
     assert json.loads(output)["is_imported"]
+
+
+def test_ray_gives_no_worker_up_that_still_waits_for_a_slow_import() -> None:
+    """Its driver would wait forever for one of the first workers that was given up."""
+    seconds = int(LOCAL_ENVIRONMENT["RAY_worker_register_timeout_seconds"])
+    assert seconds > worker_request.ANSWER_S >= 240.0
 
 
 def test_without_a_server_a_worker_starts_as_ray_starts_it(tmp_path: Path) -> None:

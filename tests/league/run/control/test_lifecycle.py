@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from league.errors import LeagueError
 from league.http.token_file import known_tokens, tokens_in
-from league.run.control.lifecycle import bring_up, row_of, run_rows
+from league.run.control.lifecycle import _show_stage, bring_up, row_of, run_rows, take_down
 from league.store.known_runs import known_runs, note_run
-from league.store.lock import Holder, this_process
+from league.store.lock import Holder, start_ticks, this_process
 from league.store.run_folder import RunFolder, RunStatus
 from league.store.supervision import Supervision, read_supervision, write_supervision
 from tests.league.commands import league, wait_until
@@ -190,3 +192,27 @@ def test_known_runs_leave_out_what_is_gone(tmp_path: Path) -> None:
     assert folder.path in [known.path for known in known_runs()]
     folder.config_path.unlink()
     assert folder.path not in [known.path for known in known_runs()]
+
+
+def test_the_seconds_of_a_stage_are_counted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log of the run repeats a stage every few seconds, and so does the command that shows it."""
+    folder = RunFolder(tmp_path / "run")
+    folder.console_log_path.parent.mkdir(parents=True)
+    shown = ""
+    with caplog.at_level("INFO"):
+        for line in ("playing nim ...", "playing nim: 5 s so far ...", "playing nim: 10 s so far ...", "starting ..."):
+            with folder.console_log_path.open("a") as log:
+                log.write(f"league: {line}\n")
+            shown = _show_stage(folder, 0, shown)
+    assert caplog.messages == ["run: playing nim", "run: starting"]
+
+
+def test_a_run_that_is_taken_down_while_it_starts_is_said_to_have_not_started(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    folder.config_path.touch()
+    starting = subprocess.Popen(["sleep", "60"])
+    holder = replace(this_process(folder.path), pid=starting.pid, started=start_ticks(starting.pid))
+    folder.write_status(RunStatus(holder, "starting", 0.0, 0.0, 0))
+    assert take_down(folder.path, now=False, wait_s=20.0).endswith("is down: it had not started yet.")
+    assert starting.wait(timeout=20.0) == -signal.SIGTERM

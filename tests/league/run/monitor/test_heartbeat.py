@@ -26,7 +26,12 @@ def bench(tmp_path: Path) -> Bench:
 def heartbeat_of(bench: Bench, *, env_steps_target: int | None = None) -> Heartbeat:
     alerts = cast(Any, SimpleNamespace(firing=()))
     return Heartbeat(
-        bench.folder, league=bench.league, runtime=bench.runtime, alerts=alerts, env_steps_target=env_steps_target
+        bench.folder,
+        league=bench.league,
+        runtime=bench.runtime,
+        alerts=alerts,
+        seat_names=("first", "second"),
+        env_steps_target=env_steps_target,
     )
 
 

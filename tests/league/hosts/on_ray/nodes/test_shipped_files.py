@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from league.envs.own_code.places import MOVED, note_moved
 from league.hosts.on_ray.nodes.shipped_files import JOB_CONFIG, files_of, runtime_env
 
 OWN = """
@@ -54,10 +55,19 @@ def test_of_a_folder_that_is_too_large_the_python_files_directly_in_it_travel(
     assert names(files_of(home, **limit), home) == {"own.py", "beside.py"}
 
 
-def test_a_machine_without_the_users_file_reads_the_copy(home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_machine_without_the_users_file_reads_the_copy(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    """Also where the code has moved since the run was made, whose names say where it lay."""
+    monkeypatch.delenv(MOVED, raising=False)
     copies = tmp_path / "copies"
     copies.mkdir()
     file = home / "own.py"
+    if moved:
+        home.rename(tmp_path / "later")
+        note_moved(home, tmp_path / "later")
+        home = tmp_path / "later"
     env = runtime_env([f"{file}:answer", "numpy:array", "/no/such.py:thing"], copies, {})
     assert [Path(module).name for module in env["py_modules"]] == ["league", "league_own_files"]
     home.rename(tmp_path / "gone")
