@@ -40,6 +40,22 @@ class TeacherConfig:
 
 
 @dataclass(frozen=True)
+class TrainerConfig:
+    """The program that trains the players and writes their snapshots.
+
+    Fields:
+      kind: "league", or "own" for a program of the user's that calls `league.League`.
+      loader: of such a program, "module:attribute" or "path/file.py:attribute" that makes a bot of a snapshot's file, so
+        that tournaments can play it; see `league.judge.contenders.own_policies`.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kind: Literal["league", "own"] = "league"
+    loader: str = ""
+
+
+@dataclass(frozen=True)
 class GameConfig:
     """The kind of the game. Settings, the export that `auto` stands for, and evaluations go by it.
 
@@ -343,6 +359,7 @@ class RunConfig:
 
     env: EnvConfig
     game: GameConfig = field(default_factory=GameConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
     name: str = "league"
     seed: int = 0
     adapt: bool = True

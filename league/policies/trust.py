@@ -116,9 +116,10 @@ def names_of_league(state: LeagueState) -> list[OutsideName]:
 
 
 def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
-    """The code from outside that a snapshot names: its game and the parts of its network."""
+    """The code from outside that a snapshot names: its game, the parts of its network, and its loader."""
     game = {"id": manifest.env_id, "kwargs": dict(manifest.env)}
-    return [*outside_names({"env": game, "network": dict(manifest.network)})]
+    trainer = {"loader": manifest.loader}
+    return [*outside_names({"env": game, "network": dict(manifest.network), "trainer": trainer})]
 
 
 def trust_folder(path: Path) -> None:
@@ -133,7 +134,8 @@ def trust_folder(path: Path) -> None:
             is_one = "manifest" in whole
             for found in [whole["manifest"]] if is_one else [member["snapshot"] for member in whole["members"]]:
                 game = {"id": found["env_id"], "kwargs": found.get("env", {})}
-                _trust_names(path, [*outside_names({"env": game, "network": found["network"]})], {})
+                named = {"env": game, "network": found["network"], "trainer": {"loader": found.get("loader", "")}}
+                _trust_names(path, [*outside_names(named)], {})
     elif (path / "config.yaml").is_file():
         folder = RunFolder.open(path)
         plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))

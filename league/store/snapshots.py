@@ -28,7 +28,8 @@ CANONICAL_SPEC_HASH = 2
 """Schema version since which `env_spec_hash` is taken over JSON with sorted keys; before, over what Python prints."""
 MAX_WEIGHTS_BYTES = 4 << 30
 MAX_MANIFEST_BYTES = 1 << 20
-_FILES = ("weights.safetensors", "manifest.json")
+WEIGHTS = "weights.safetensors"
+_FILES = (WEIGHTS, "manifest.json")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,6 +46,8 @@ class SnapshotManifest:
       network: the network's configuration, as plain values.
       hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
         learner's among them are in `hyperparameters` already.
+      loader: of weights that another trainer wrote in a form of its own, code of its user that makes a bot of them; they
+        have no `network`.
       schema_version: of this record.
     """
 
@@ -62,7 +65,13 @@ class SnapshotManifest:
     tuned: dict[str, float] = field(default_factory=dict)
     seat_plan: dict[str, object] = field(default_factory=dict)
     kind: GameKind | None = None
+    loader: str = ""
     schema_version: int = MANIFEST_SCHEMA_VERSION
+
+    @property
+    def is_of_own_trainer(self) -> bool:
+        """True if the weights have a form of their own, which no network of ours reads."""
+        return not self.network
 
 
 class SnapshotStore(Protocol):
@@ -178,7 +187,7 @@ class LocalSnapshotStore:
         if not folder.is_dir():
             raise MissingSnapshot(f"{folder} does not exist: the snapshot was removed or belongs to another run.")
         weights = read_verified(
-            self._storage, folder / "weights.safetensors", digest, max_bytes=self._max_weights_bytes
+            self._storage, folder / WEIGHTS, digest, max_bytes=self._max_weights_bytes
         )
         return weights, self._read_manifest(folder / "manifest.json", digest)
 
@@ -216,6 +225,10 @@ class LocalSnapshotStore:
         """
         return self._root / checked_digest(digest)[:2] / digest
 
+    def weights_path(self, digest: str) -> Path:
+        """Path of the weights of a snapshot, which need not be there. Raises as `folder`."""
+        return self.folder(digest) / WEIGHTS
+
     def _read_manifest(self, path: Path, digest: str) -> SnapshotManifest:
         try:
             signed = msgspec.json.decode(
@@ -249,7 +262,7 @@ def write_snapshot_files(storage: Storage, folder: Path, weights: bytes, manifes
     """
     body = msgspec.json.encode(manifest, order="sorted")
     signed = msgspec.json.encode(_SignedManifest(manifest=msgspec.Raw(body), sha256=sha256_hex(body)))
-    storage.atomic_write_bytes(folder / "weights.safetensors", weights)
+    storage.atomic_write_bytes(folder / WEIGHTS, weights)
     storage.atomic_write_bytes(folder / "manifest.json", signed)
 
 
