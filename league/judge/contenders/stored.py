@@ -24,7 +24,7 @@ from league.policies.package import is_frozen_folder
 from league.policies.policy_store import env_of, spec_hash
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 from league.store.run_folder import RunFolder
-from league.store.snapshots import WEIGHTS, LocalSnapshotStore
+from league.store.snapshots import LocalSnapshotStore
 
 MANIFEST = "manifest.json"
 
@@ -125,7 +125,7 @@ def _of_folder(written: str, folder: Path, name: str) -> StoredContender | OwnCo
     if is_frozen_folder(folder):
         copies = copies_at(folder, name)
         found = contender_of_copies(written, f"the policy in {folder}", copies, folder)
-        return _played_by_its_loader(found, [folder / WEIGHTS]) if copies[0].manifest.is_of_own_trainer else found
+        return _played_by_its_loader(found, [folder / copies[0].manifest.file]) if copies[0].manifest.is_of_own_trainer else found
     run = open_to_play(folder, [name])
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)

@@ -26,6 +26,7 @@ from league.run.config_changes import noted_config, settled_config
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
 from league.store.run_folder import RunFolder
+from league.store.storage import Storage
 
 ONE_MAIN_AGENT: Mapping[str, Any] = {"players": [{"role": "main_agent"}]}
 
@@ -70,16 +71,18 @@ class OpenLeague:
     held: contextlib.ExitStack
 
 
-def opened(path: Path, asked: Asked) -> OpenLeague:
+def opened(path: Path, asked: Asked, *, storage: Storage | None = None) -> OpenLeague:
     """The league of a folder, continued or new.
 
+    Args:
+      storage: writes its files.
     Raises:
       RunInUse: another process has it. LeagueError, EnvError: it does not fit what is asked for.
     """
-    folder, config = RunFolder(path), asked.config(str(path))
+    folder, config = RunFolder(path, storage=storage), asked.config(str(path))
     if not folder.config_path.exists():
         creation_of(config, spec_of(config.env))  # refused before a folder is made
-        folder = RunFolder.create(path, config_yaml=dump_commented(config, {}))
+        folder = RunFolder.create(path, config_yaml=dump_commented(config, {}), storage=storage)
     with contextlib.ExitStack() as held:
         held.enter_context(folder.lock)
         league = _journal(folder)

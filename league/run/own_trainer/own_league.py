@@ -42,6 +42,7 @@ from league.run.own_trainer.trainer_files import TrainerFiles
 from league.store.lock import this_process
 from league.store.run_folder import RunStatus
 from league.store.snapshots import LocalSnapshotStore
+from league.store.storage import Storage
 
 OWN_HOST = "own-trainer"
 """Host of the leases, as the journal names it."""
@@ -61,6 +62,7 @@ class League:
       loader: "path/file.py:attribute" that makes a bot of a snapshot's file, called with (path, seed=...), so that
         tournaments play the snapshots; empty where none is needed.
       say: is given one sentence for the user now and then.
+      storage: writes the files; None for this machine's file system.
     Raises:
       RunInUse: another process has the folder.
       LeagueError, EnvError: the settings or the game do not fit, or not the league that lies there.
@@ -75,20 +77,27 @@ class League:
         seed: int = 0,
         loader: str = "",
         say: Callable[[str], object] = print,
+        storage: Storage | None = None,
     ) -> None:
-        run = opened(Path(folder), Asked.of(env, settings=settings, seed=seed, loader=loader))
-        self._folder, self._league, self._held = run.folder, run.league, run.held
+        asked = Asked.of(env, settings=settings, seed=seed, loader=loader)
+        run = opened(Path(folder), asked, storage=storage)
+        self._folder, self._league = run.folder, run.league
         self._started_at, self._written = time.time(), -HEARTBEAT_S
-        store = LocalSnapshotStore(run.folder.snapshots_path, storage=run.folder.storage)
-        store.sweep()
-        self._files = TrainerFiles(run.config, store, warn=say)
-        self._commander = Commander(run.league)
-        self._snapshots: KeptSnapshots[Path] = KeptSnapshots(self._files, league=run.league, ask=self._commander.ask)
-        for note in run.league.notes:
-            say(note)
-        self._demand(StartRun())
-        self._snapshots.take_back_mended()
-        self._act()
+        with contextlib.ExitStack() as held:
+            held.enter_context(run.held)
+            store = LocalSnapshotStore(run.folder.snapshots_path, storage=run.folder.storage)
+            store.sweep()
+            self._files = TrainerFiles(run.config, store, warn=say)
+            self._commander = Commander(run.league)
+            self._snapshots: KeptSnapshots[Path] = KeptSnapshots(
+                self._files, league=run.league, ask=self._commander.ask
+            )
+            for note in run.league.notes:
+                say(note)
+            self._demand(StartRun())
+            self._snapshots.take_back_mended()
+            self._act()
+            self._held = held.pop_all()
 
     @property
     def players(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
 from league.errors import StorageError
-from league.store.snapshots import MAX_WEIGHTS_BYTES, LocalSnapshotStore, SnapshotManifest, sha256_hex
+from league.store.snapshots import MAX_WEIGHTS_BYTES, LocalSnapshotStore, SnapshotManifest, sha256_hex, weights_name
 from league.store.storage import Storage
 
 
@@ -66,6 +66,7 @@ class TrainerFiles:
             env=dict(self._config.env.kwargs),
             network={},
             loader=self._config.trainer.loader,
+            file=weights_name(path),
         )
         self._store.put(weights, manifest)
         self._seen(manifest.digest, weights)
