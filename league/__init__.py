@@ -24,8 +24,8 @@ FOR_USERS = {
     "load_policy": "league.policies.exact.load_policy:load_policy",
     "train": "league.run.launch:train_game",
 }
-"""Name -> the "module:attribute" that it stands for. Most bring in torch, which `import league` (and with it every command) must not wait
-for."""
+"""Name -> the "module:attribute" that it stands for, loaded when it is asked for: most bring in torch, for which
+`import league` (and with it every command) must not wait."""
 
 
 def _load(name: str) -> object:

@@ -23,11 +23,19 @@ import numpy as np
 
 from benchmarks.report import Report
 from benchmarks.strength.robustness import load_snapshot, main_snapshots
-from benchmarks.strength.runs import LATEST, LEAGUE, ROOT, Plan, add_plan_arguments, control_sections, finished_run
-from benchmarks.strength.runs import core_budget, wall_limit
+from benchmarks.strength.runs import (
+    LATEST,
+    LEAGUE,
+    ROOT,
+    Plan,
+    add_plan_arguments,
+    control_sections,
+    core_budget,
+    finished_run,
+    wall_limit,
+)
 from league.core.metagame.solvers import regret_matching
 from league.envs.decision_tree import TableGame
-from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from league.policies.exact.behaviours import Array, Mixture, members_of
 from league.policies.exact.exploitability import seat_probs, team_exploitability
@@ -36,8 +44,8 @@ from league.policies.loading import OpenRun, open_run
 CONFIG = ROOT / "configs" / "team_matrix.yaml"
 GAMES: Mapping[str, Mapping[str, int]] = {"trap": {}, "random": {"seed": 1}}
 """Name -> options of team_matrix."""
-SAVE_STEPS = 50_000
-CORE_SECONDS = 45.0
+SAVE_STEPS = 30_000
+CORE_SECONDS = 60.0
 REQUIRED = 0.5
 """Most of the newest-only's exploitability that the league's may be, over the seeds."""
 LEAST = 0.02
@@ -48,7 +56,7 @@ EXPORTS = ("last", "nash")
 def measure(names: Sequence[str], plan: Plan) -> Report:
     """Train and judge every game, population and seed. names: of the games."""
     report = Report()
-    latest = control_sections(save_steps=SAVE_STEPS, rest="lease_steps: 16, ratings: {final_leases: 10}")[LATEST]
+    latest = control_sections(save_steps=SAVE_STEPS, rest="lease_steps: 8, ratings: {final_leases: 10}")[LATEST]
     for name in names:
         found: dict[tuple[str, str], list[float]] = {}
         for population in plan.populations:

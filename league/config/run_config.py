@@ -45,8 +45,8 @@ class TrainerConfig:
 
     Fields:
       kind: "league", or "own" for a program of the user's that calls `league.League`.
-      loader: of such a program, "module:attribute" or "path/file.py:attribute" that makes a bot of a snapshot's file, so
-        that tournaments can play it; see `league.judge.contenders.own_policies`.
+      loader: of such a program, "module:attribute" or "path/file.py:attribute" that makes a bot of a snapshot's file,
+        by which tournaments play it; see `league.judge.contenders.own_policies`.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

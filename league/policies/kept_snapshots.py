@@ -13,11 +13,11 @@ from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.store.journaled_league import JournaledLeague
 
-W = TypeVar("W", covariant=True)
+W_co = TypeVar("W_co", covariant=True)
 
 
-class SnapshotFiles(Protocol[W]):
-    """Where the weights of a league's snapshots lie. W: the form in which they are read."""
+class SnapshotFiles(Protocol[W_co]):
+    """Where the weights of a league's snapshots lie. W_co: the form in which they are read."""
 
     warn: Callable[[str], None]
 
@@ -26,7 +26,7 @@ class SnapshotFiles(Protocol[W]):
         """Snapshots that the league may hold."""
         ...
 
-    def snapshot(self, info: SnapshotInfo) -> W:
+    def snapshot(self, info: SnapshotInfo) -> W_co:
         """The weights, verified. Raises MissingSnapshot, CorruptSnapshot."""
         ...
 
@@ -35,7 +35,7 @@ class SnapshotFiles(Protocol[W]):
         ...
 
 
-class KeptSnapshots(Generic[W]):
+class KeptSnapshots(Generic[W_co]):
     """Reads snapshots; one that is damaged or gone is set aside in the journal, with a sentence for the user.
 
     Args:
@@ -44,13 +44,13 @@ class KeptSnapshots(Generic[W]):
       ask: has the league decide on a command.
     """
 
-    def __init__(self, files: SnapshotFiles[W], *, league: JournaledLeague, ask: Callable[[Command], bool]) -> None:
+    def __init__(self, files: SnapshotFiles[W_co], *, league: JournaledLeague, ask: Callable[[Command], bool]) -> None:
         self._files = files
         self._league = league
         self._ask = ask
         self._retired: list[str] = []
 
-    def of(self, snapshot: str) -> W | None:
+    def of(self, snapshot: str) -> W_co | None:
         """The weights of a snapshot; None where they cannot be had, which is in the journal then."""
         if not self._league.state.is_present(snapshot):
             return None

@@ -22,7 +22,6 @@ from league.config.game_kind import creation_of
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
 from league.envs.plugins import admit as admit_names
-from league.envs.protocol import EnvSpec
 from league.envs.registry import GivenGame, config_of, spec_of
 from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources

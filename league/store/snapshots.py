@@ -46,8 +46,8 @@ class SnapshotManifest:
       network: the network's configuration, as plain values.
       hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
         learner's among them are in `hyperparameters` already.
-      loader: of weights that another trainer wrote in a form of its own, code of its user that makes a bot of them; they
-        have no `network`. file: name of the weights file, which then ends as that trainer's does.
+      loader: of weights that another trainer wrote in a form of its own, code of its user that makes a bot of them;
+        they have no `network`. file: name of the weights file, which then ends as that trainer's does.
       schema_version: of this record.
     """
 

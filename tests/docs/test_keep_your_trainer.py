@@ -55,7 +55,9 @@ def test_the_reports_of_a_run_read_its_folder(run: Path) -> None:
     assert (status.heartbeat.phase, status.league.snapshots) == ("stopped", 3)
 
 
-@pytest.mark.parametrize("section", ["overview", "table", "strength", "payoff", "lineage", "player", "doctor", "events"])
+@pytest.mark.parametrize(
+    "section", ["overview", "table", "strength", "payoff", "lineage", "player", "doctor", "events"]
+)
 def test_the_page_shows_its_folder(run: Path, section: str) -> None:
     library, page = page_of(run)
     try:

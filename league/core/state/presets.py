@@ -121,8 +121,8 @@ def cross_play(population: PopulationConfig) -> PresetParts:
     """A main agent and a counter population for games of teams, where the newest weights alone stay in a trap.
 
     There no seat alone leaves a joint choice that a whole other team beats. Counters start again and again from their
-    first weights, each to beat the main agents as they are, and what they found stays in the population. The main agents
-    meet whom they do not beat, and hardly themselves.
+    first weights, each to beat the main agents as they are, and what they found stays in the population. The main
+    agents meet whom they do not beat, and hardly themselves.
 
     Source: Xu et al. 2023, Fictitious Cross-Play; Xu et al. 2025, its generalisation: who trains against whom. The
     numbers are ours.
@@ -133,7 +133,7 @@ def cross_play(population: PopulationConfig) -> PresetParts:
     meets = {"kind": "main_agent", "self_play": 0.1, "pfsp": 0.9, "verification": 0.0, "weighting": "hard"}
     main = PlayerConfig(
         count=population.main_agents or 1,
-        step_weight=float(max(counters, 1)),
+        step_weight=max(counters / 2, 1.0),
         matchmaker={**meets, "pfsp_exponent": CROSS_PLAY_EXPONENT},
         gate=gate,
     )

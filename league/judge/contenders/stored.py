@@ -125,7 +125,11 @@ def _of_folder(written: str, folder: Path, name: str) -> StoredContender | OwnCo
     if is_frozen_folder(folder):
         copies = copies_at(folder, name)
         found = contender_of_copies(written, f"the policy in {folder}", copies, folder)
-        return _played_by_its_loader(found, [folder / copies[0].manifest.file]) if copies[0].manifest.is_of_own_trainer else found
+        return (
+            _played_by_its_loader(found, [folder / copies[0].manifest.file])
+            if copies[0].manifest.is_of_own_trainer
+            else found
+        )
     run = open_to_play(folder, [name])
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)
@@ -142,8 +146,8 @@ def _played_by_its_loader(found: StoredContender, files: Sequence[Path]) -> OwnC
     loader = found.copies[0].manifest.loader
     if not loader:
         raise UnknownContender(
-            f"{found.name} was trained by another program, and nobody says how it is played: give its `league.League` a "
-            "loader."
+            f"{found.name} was trained by another program, and nobody says how it is played: give its `league.League` "
+            "a loader."
         )
     require_trusted(names_of_manifest(found.copies[0].manifest), what=str(found.source))
     members = tuple((copy.weight, str(file)) for copy, file in zip(found.copies, files, strict=True))

@@ -144,7 +144,9 @@ class League:
         """
         for name in (player,) if player else self.players:
             if self._open(name, DirectiveKind.SNAPSHOT) and self._player(name).initial is None:
-                raise LeagueError(f"{name} has no snapshot of its first weights yet: call add_snapshot({name!r}, path).")
+                raise LeagueError(
+                    f"{name} has no snapshot of its first weights yet: call add_snapshot({name!r}, path)."
+                )
         return self._granted(RequestLease(OWN_HOST, "train", player=player))
 
     def rating_match(self) -> Match | None:

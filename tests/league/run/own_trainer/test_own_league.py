@@ -1,4 +1,4 @@
-"""A league for a trainer of the user's own: whom it meets, what counts, what is frozen, and what a second start finds."""
+"""A league for a trainer of the user's own: whom it meets, what counts, what is frozen, what a second start finds."""
 
 from __future__ import annotations
 
@@ -65,9 +65,12 @@ def test_a_match_that_is_given_up_counts_nothing_afterwards(tmp_path: Path) -> N
 
 def test_a_gate_asks_for_a_snapshot_which_is_then_met_by_the_bytes_of_its_file(tmp_path: Path) -> None:
     with ready(tmp_path) as league:
-        league.report(league.next_match("main-0"), 0, env_steps=20)
-        due = [league.report(_against(league, "main-0-s0"), 1, env_steps=20) for _ in range(4)]
-        assert due.index(True) == 1  # 40 steps, and one game that was won before them
+        won = [[1, -1]] * 20, [[-1, 1]] * 20
+        match, steps = _against(league, "main-0-s0"), 10
+        assert not league.report(match, won[match.seat], env_steps=20, trained_steps=steps)
+        while not league.report(_against(league, "main-0-s0"), 1, trained_steps=(steps := steps + 10)):
+            assert steps < 200, "the timeout"
+        assert steps == 40  # the least that the gate waits for
         file = weights(tmp_path, 77)
         assert league.add_snapshot("main-0", file) is None
         assert not league.snapshot_due("main-0")
@@ -181,7 +184,9 @@ def test_two_processes_may_not_have_a_folder_at_once(tmp_path: Path) -> None:
         ({"settings": {"preset": "pbt"}}, "league.pbt.selection: PBT copies restart states of our learners"),
     ],
 )
-def test_settings_that_do_not_fit_the_league_are_refused(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+def test_settings_that_do_not_fit_the_league_are_refused(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
     ready(tmp_path).close()
     with pytest.raises(ConfigError, match=words):
         open_league(tmp_path, **changes)  # type: ignore[arg-type]
