@@ -1,4 +1,4 @@
-"""The commands that take policies out of a run and bring them in: export, import and serve-policy."""
+"""The commands that take policies out of a run and bring them in: export, import, serve-policy and engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Reason, Trust, games_line, names_in
+from league.cli.options import Json, Reason, SearchOption, Trust, games_line, names_in
 from league.errors import LeagueError
 
 
@@ -16,6 +16,7 @@ def add_packages(app: typer.Typer) -> None:
     app.command("export")(export)
     app.command("import")(import_package)
     app.command("serve-policy")(serve_policy)
+    app.command("engine")(engine)
 
 
 def export(
@@ -144,3 +145,27 @@ def serve_policy(
         typer.echo(f"{policy.name} of {policy.spec.env_id} is served at {at}")
 
     serve_policy(policy, config, where=where, token_file=token_file, ready=tell)
+
+
+def engine(
+    contender: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTENDER",
+            help="RUN:NAME, a folder of a snapshot or of an exported policy, or bot:NAME.",
+            show_default=False,
+        ),
+    ],
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="NAME", help="gtp or uci; by default uci for chess and gtp for others.")
+    ] = "",
+    env: Annotated[str, typer.Option("--env", metavar="ENV_ID", help="The game, for a bot.")] = "",
+    greedy: Annotated[bool, typer.Option("--greedy/--sample", help="Take the likeliest action, or draw one.")] = True,
+    search: SearchOption = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of draws.")] = 0,
+    trust: Trust = False,
+) -> None:
+    """Speak GTP or UCI on standard input and output, for boards, servers and tools of other people."""
+    from league.deploy.engines.run_engine import run_engine
+
+    run_engine(contender, protocol=protocol, env=env, greedy=greedy, search=search, seed=seed, trust=trust)
