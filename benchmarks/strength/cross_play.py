@@ -105,10 +105,15 @@ def team_nash(run: OpenRun) -> Mixture:
     with closing(make(run.env, num_envs=1)) as game:
         assert isinstance(game, TableGame)
         plans = [seat_probs(game, [policy], np.ones(1)) for policy in policies]
-        values = team_values(game.payoffs[..., 0], plans)
-    scale = max(float(np.abs(values).max()), 1e-9)
-    weights = regret_matching(0.5 + 0.5 * values / scale, tolerance=1e-3)
+        weights = least_exploitable_weights(team_values(game.payoffs[..., 0], plans))
     return [(weight, policy) for weight, policy in zip(weights.tolist(), policies, strict=True) if weight > 0]
+
+
+def least_exploitable_weights(values: Array) -> Array:
+    """[M], the mixture that loses least. values: [M, M], as `team_values` has them."""
+    scale = max(float(np.abs(values).max()), 1e-9)
+    weights: Array = regret_matching(0.5 + 0.5 * values / scale, tolerance=1e-3)
+    return weights
 
 
 def team_values(earned: Array, plans: Sequence[Sequence[Array]]) -> Array:
