@@ -64,7 +64,7 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 
 def joint_problems(config: RunConfig) -> Iterator[str]:
     """Problems between sections."""
-    yield from _trainer_problems(config)
+    yield from config.trainer.problems(config.league)
     yield from learner_conflicts(config.learner, config.network)
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)
@@ -361,20 +361,6 @@ def _bot_problem(path: str, bot: str) -> Iterator[str]:
         make_bot(bot, seed=0)
     except EnvError as error:
         yield f"{path}: {error}"
-
-
-def _trainer_problems(config: RunConfig) -> Iterator[str]:
-    """Settings that have no meaning beside the trainer of the run."""
-    if config.trainer.kind == "league":
-        if config.trainer.loader:
-            yield f"trainer.loader: {config.trainer.loader!r} has no meaning with trainer.kind: league; set kind: own"
-        return
-    if config.league.pbt.selection:
-        yield "league.pbt.selection: PBT copies restart states of our learners, and trainer.kind is own; leave it out"
-    for number, opponent in enumerate(config.league.fixed_opponents):
-        if opponent.source:
-            place = f"league.fixed_opponents.{number}.source"
-            yield f"{place}: {opponent.policy} is for our actor hosts, and trainer.kind is own; name bots alone"
 
 
 def _retention_problems(retention: RetentionConfig) -> Iterator[str]:

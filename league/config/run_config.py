@@ -13,7 +13,7 @@ from typing import Literal
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
-from league.config.actor_config import ActorConfig
+from league.config.actor_config import ActorConfig, TrainerConfig
 from league.config.learner_options import with_options
 from league.config.yaml import yaml_text
 from league.core.state.league_config import LeagueConfig
@@ -37,22 +37,6 @@ class TeacherConfig:
     source: str = ""
     player: str = "best"
     digest: str = ""
-
-
-@dataclass(frozen=True)
-class TrainerConfig:
-    """The program that trains the players and writes their snapshots.
-
-    Fields:
-      kind: "league", or "own" for a program of the user's that calls `league.League`.
-      loader: of such a program, "module:attribute" or "path/file.py:attribute" that makes a bot of a snapshot's file,
-        by which tournaments play it; see `league.judge.contenders.own_policies`.
-    """
-
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
-
-    kind: Literal["league", "own"] = "league"
-    loader: str = ""
 
 
 @dataclass(frozen=True)
