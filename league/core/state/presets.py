@@ -121,7 +121,7 @@ def cross_play(population: PopulationConfig) -> PresetParts:
     """A main agent and a counter population for games of teams, where the newest weights alone stay in a trap.
 
     There no seat alone leaves a joint choice that a whole other team beats. Counters start again and again from their
-    first weights, each to beat the main agents as they are, and what they found stays in the population. The main
+    first weights, each to beat the main agents as they are. What they found stays in the population. The main
     agents meet whom they do not beat, and hardly themselves.
 
     Source: Xu et al. 2023, Fictitious Cross-Play; Xu et al. 2025, its generalisation: who trains against whom. The

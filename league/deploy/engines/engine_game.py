@@ -16,7 +16,7 @@ from league.judge.contenders.contender import Game
 from league.judge.recording.recorder import Recorder, act, decision_of
 
 
-class IllegalMove(Exception):  # noqa: N818 - an answer to whoever asked, no fault
+class RefusedMove(Exception):  # noqa: N818 - an answer to whoever asked, no fault
     """A move that cannot be made; the text says why."""
 
 
@@ -72,16 +72,16 @@ class EngineGame:
         """Make a move of the seat that is to move.
 
         Raises:
-          IllegalMove: it names no move, or none that is allowed now.
+          RefusedMove: it names no move, or none that is allowed now.
         """
         self._require_going_on()
         try:
             action = self._position.action(name)
         except ValueError as error:
-            raise IllegalMove(str(error)) from error
+            raise RefusedMove(str(error)) from error
         mask = self._turn.action_mask
         if mask is not None and not mask[0][action]:
-            raise IllegalMove(f"{name} is not allowed now")
+            raise RefusedMove(f"{name} is not allowed now")
         if self._core[self.seat].size:
             self._decide()  # it remembers what it has seen; what it would have done counts for nothing
         self._make(action)
@@ -93,7 +93,7 @@ class EngineGame:
           its name.
 
         Raises:
-          IllegalMove: the game is over.
+          RefusedMove: the game is over.
         """
         self._require_going_on()
         self._make(self._decide())
@@ -110,7 +110,7 @@ class EngineGame:
         """Bring the game to the position after these moves; it goes back to the start only where they differ.
 
         Raises:
-          IllegalMove: one of them cannot be made; the game stands before it.
+          RefusedMove: one of them cannot be made; the game stands before it.
         """
         if list(names[: len(self._names)]) != self._names:
             self.restart()
@@ -131,4 +131,4 @@ class EngineGame:
 
     def _require_going_on(self) -> None:
         if self.over:
-            raise IllegalMove("the game is over")
+            raise RefusedMove("the game is over")

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
-from league.deploy.engines.engine_game import EngineGame, IllegalMove
+from league.deploy.engines.engine_game import EngineGame, RefusedMove
 from league.envs.notation.notation import CHESS, GO
 from league.version import __version__
 
@@ -47,7 +47,7 @@ class GtpEngine:
                 continue
             try:
                 answer = f"={number} {self._answer(words[0], words[1:])}".rstrip()
-            except (GtpError, IllegalMove) as error:
+            except (GtpError, RefusedMove) as error:
                 answer = f"?{number} {error}"
             out.write(f"{answer}\n\n")
             out.flush()
@@ -115,7 +115,7 @@ class GtpEngine:
         self._require_turn(colour)
         try:
             self._game.play(self._spelt(move))
-        except IllegalMove as error:
+        except RefusedMove as error:
             raise GtpError(f"illegal move: {error}") from error
         return ""
 

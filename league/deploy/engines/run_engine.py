@@ -28,13 +28,13 @@ class Engine(Protocol):
 PROTOCOLS: Mapping[str, type[GtpEngine] | type[UciEngine]] = {"gtp": GtpEngine, "uci": UciEngine}
 
 
-def run_engine(written: str, *, protocol: str, env: str, greedy: bool, search: int, seed: int, trust: bool) -> None:
+def run_engine(written: str, *, protocol: str, env: str, greedy: bool, search: int, seed: int) -> None:
     """Play as a contender until the other side ends it.
 
     Args:
       written: the contender. protocol: one of `PROTOCOLS`; empty for the usual one of the game.
       env: id of the game, for a contender that brings none; else empty.
-      greedy, search, seed: as of `OpenConditions`. trust: whether to load code that a folder names.
+      greedy, search, seed: as of `OpenConditions`.
 
     Raises:
       LeagueError: there is no such contender, protocol or name of moves.
@@ -44,7 +44,7 @@ def run_engine(written: str, *, protocol: str, env: str, greedy: bool, search: i
     answers = sys.stdout
     # A game or a package that prints would break the protocol: what it says goes to the errors.
     with contextlib.redirect_stdout(sys.stderr):
-        found = find_contenders([written], trust=trust)
+        found = find_contenders([written])
         if len(found) != 1:
             raise LeagueError(f"{written} holds {len(found)} policies: name one of them.")
         game = game_of(found, env=EnvConfig(env) if env else None)

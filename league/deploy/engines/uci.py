@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import TextIO
 
-from league.deploy.engines.engine_game import EngineGame, IllegalMove
+from league.deploy.engines.engine_game import EngineGame, RefusedMove
 from league.envs.notation.notation import CHESS
 from league.errors import LeagueError
 from league.version import __version__
@@ -72,7 +72,7 @@ class UciEngine:
             return "a game begins with the standard position here: its history is part of what the policy sees"
         try:
             self._game.follow(moves)
-        except IllegalMove as error:
+        except RefusedMove as error:
             return str(error)
         return ""
 

@@ -179,7 +179,7 @@ ENGINE = """#!{python}
 import sys
 sys.path.insert(0, {root!r})
 from league.deploy.engines.run_engine import run_engine
-run_engine("bot:random", protocol="", env={env!r}, greedy=True, search=0, seed=0, trust=False)
+run_engine("bot:random", protocol="", env={env!r}, greedy=True, search=0, seed=0)
 """
 
 
