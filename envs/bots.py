@@ -66,7 +66,7 @@ def make_bot(name: str, *, seed: int) -> Bot:
     """
     kind, colon, count = name.partition(":")
     if is_own_bot(name):
-        return _own_bot(name, seed=seed)
+        return make_own_bot(name, seed=seed)
     if kind not in BOTS:
         raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)} (write {FORMS})")
     if kind != "mcts":
@@ -86,10 +86,17 @@ def is_own_bot(name: str) -> bool:
     return bool(colon) and kind not in BOTS and not attribute.isdecimal()  # mtcs:100 is a misspelt mcts:100
 
 
-def _own_bot(name: str, *, seed: int) -> Bot:
+def make_own_bot(name: str, *given: object, seed: int) -> Bot:
+    """Make a bot of the user's own; see `make_bot`.
+
+    Args:
+      given: arguments of its class or function before `seed`.
+    Raises:
+      EnvError: it cannot be loaded or made.
+    """
     try:
         target, options = split_options(name)
-        bot: Bot = load(target)(seed=seed, **options)
+        bot: Bot = load(target)(*given, seed=seed, **options)
     except PluginError as error:
         raise EnvError(f"the bot {name!r} cannot be loaded: {error}") from error
     except Exception as error:  # code of others: whatever it raises is their bot's error, not ours

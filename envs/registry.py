@@ -32,6 +32,7 @@ BUILT_IN: Mapping[str, str] = {
     "disc_game": "league.envs.games.cyclic:DiscGame",
     "three_seat_rock_paper_scissors": "league.envs.games.normal_form:ThreeSeatRockPaperScissors",
     "team_rock_paper_scissors": "league.envs.games.normal_form:TeamRockPaperScissors",
+    "team_matrix": "league.envs.games.team_matrix:TeamMatrix",
     "kuhn_poker": "league.envs.games.kuhn:KuhnPoker",
     "leduc_poker": "league.envs.games.leduc:LeducPoker",
     "probe_turns": "league.envs.counting_games:TurnProbe",

@@ -1,4 +1,7 @@
-"""The league: matchmaking between players, and the daemon that runs it. Python users start with `load_policy`."""
+"""The league: matchmaking between players, and the daemon that runs it.
+
+Python users start with `train`, `League` or `load_policy`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,19 @@ from league.version import __version__
 if TYPE_CHECKING:
     from league.deploy.serving.opponent import as_opponent as as_opponent
     from league.policies.exact.load_policy import load_policy as load_policy
+    from league.run.launch import train_game as train
+    from league.run.own_trainer.own_league import League as League
 
-__all__ = ["__version__", "as_opponent", "load_policy"]
+__all__ = ["League", "__version__", "as_opponent", "load_policy", "train"]
+
+FOR_USERS = {
+    "League": "league.run.own_trainer.own_league:League",
+    "as_opponent": "league.deploy.serving.opponent:as_opponent",
+    "load_policy": "league.policies.exact.load_policy:load_policy",
+    "train": "league.run.launch:train_game",
+}
+"""Name -> the "module:attribute" that it stands for, loaded when it is asked for: most bring in torch, for which
+`import league` (and with it every command) must not wait."""
 
 
 def _load(name: str) -> object:
@@ -37,13 +51,6 @@ use_loaders(built_in=_load, own=_load_admitted, build=_build)
 
 
 def __getattr__(name: str) -> object:
-    # Loading brings in torch, which `import league` (and with it every command) must not wait for.
-    if name == "load_policy":
-        from league.policies.exact.load_policy import load_policy
-
-        return load_policy
-    if name == "as_opponent":
-        from league.deploy.serving.opponent import as_opponent
-
-        return as_opponent
+    if name in FOR_USERS:
+        return _load(FOR_USERS[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

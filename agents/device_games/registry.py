@@ -19,6 +19,7 @@ DEVICE_GAMES: Mapping[str, str] = {
     "disc_game": "league.agents.device_games.matrix:matrix_game",
     "three_seat_rock_paper_scissors": "league.agents.device_games.matrix:normal_form",
     "team_rock_paper_scissors": "league.agents.device_games.matrix:normal_form",
+    "team_matrix": "league.agents.device_games.matrix:normal_form",
 }
 """Id of a built-in game -> what makes it from the same game in numpy."""
 

@@ -20,6 +20,7 @@ RENDERERS: Mapping[str, str] = {
     "disc_game": "league.envs.rendering.tables:TableRenderer",
     "three_seat_rock_paper_scissors": "league.envs.rendering.tables:TableRenderer",
     "team_rock_paper_scissors": "league.envs.rendering.tables:TableRenderer",
+    "team_matrix": "league.envs.rendering.tables:TableRenderer",
     "kuhn_poker": "league.envs.rendering.poker:KuhnRenderer",
     "leduc_poker": "league.envs.rendering.poker:LeducRenderer",
 }

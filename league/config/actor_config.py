@@ -1,11 +1,13 @@
-"""The settings of actor hosts: how many games, and where they are played and decided."""
+"""The settings of actor hosts: how many games, and where they are played and decided; and whose program trains."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING
+from league.core.state.league_config import LeagueConfig
 from league.envs.component_choice import Component
 
 
@@ -39,3 +41,32 @@ class ActorConfig:
     wait_for_update: bool = False
     acting: Component = DEFAULT_ACTING
     acting_frozen: Component = DEFAULT_ACTING
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """The program that trains the players and writes their snapshots.
+
+    Fields:
+      kind: "league", or "own" for a program of the user's that calls `league.League`.
+      loader: of such a program, "module:attribute" or "path/file.py:attribute" that makes a bot of a snapshot's file,
+        by which tournaments play it; see `league.judge.contenders.own_policies`.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kind: Literal["league", "own"] = "league"
+    loader: str = ""
+
+    def problems(self, league: LeagueConfig) -> Iterator[str]:
+        """Settings of a run that have no meaning beside its trainer, one sentence each that starts with its key."""
+        if self.kind == "league":
+            if self.loader:
+                yield f"trainer.loader: {self.loader!r} has no meaning with trainer.kind: league; set kind: own"
+            return
+        if league.pbt.selection:
+            yield "league.pbt.selection: PBT copies restart states of our learners; with trainer.kind own leave it out"
+        for number, opponent in enumerate(league.fixed_opponents):
+            if opponent.source:
+                place = f"league.fixed_opponents.{number}.source"
+                yield f"{place}: {opponent.policy} is for our actor hosts, and trainer.kind is own; name bots alone"

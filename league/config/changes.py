@@ -18,6 +18,7 @@ FIXED = {
     "seed": "what was drawn so far came from it; `league train` starts a run with another one",
     "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
     "league": "the league in the journal was created with it; `league train` creates another one",
+    "trainer": "its snapshots are files of the program that trains it; another one makes a folder of its own",
     "teacher": "the run keeps its own copy of its teacher; `league fork RUN NEW -s ...` takes another one",
 }
 """Section that may not change in a run -> why, and what to do instead. All other sections may."""

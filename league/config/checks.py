@@ -64,6 +64,7 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 
 def joint_problems(config: RunConfig) -> Iterator[str]:
     """Problems between sections."""
+    yield from config.trainer.problems(config.league)
     yield from learner_conflicts(config.learner, config.network)
     if config.learner.has_teacher != bool(config.teacher.source):
         source, costs = config.teacher.source, (config.learner.teacher_cost, config.learner.teacher_cost_end)

@@ -1,11 +1,16 @@
-"""Decides the kind of a game: by what it says itself, by what random play showed, or by the user's word."""
+"""Decides the kind of a game: by what it says itself, by what random play showed, or by the user's word.
+
+With it a league is created.
+"""
 
 from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
 
+from league.config.default_scoring import scoring_of
 from league.config.run_config import GameConfig, RunConfig
+from league.core.state.commands import CreateLeague
 from league.core.state.records import GameKind
 from league.envs.facts.game_facts import GameFacts
 from league.envs.protocol import EnvConfig, EnvSpec
@@ -32,6 +37,16 @@ def kind_of_run(config: RunConfig, spec: EnvSpec) -> GameKind:
     if chosen.moves is None:
         return configured(chosen, kind_of_game(config.env, spec))
     return configured(chosen, GameKind(said_by(spec), sides=spec.num_teams))
+
+
+def creation_of(config: RunConfig, spec: EnvSpec) -> CreateLeague:
+    """The command that creates the league of a run.
+
+    Raises:
+      ConfigError: the scoring does not fit the game. EnvError: the game cannot be made.
+    """
+    scoring, kind = scoring_of(config.league.payoff, spec), kind_of_run(config, spec)
+    return CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring, kind=kind)
 
 
 def kind_of_game(env: EnvConfig, spec: EnvSpec) -> GameKind:

@@ -37,6 +37,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("env", "id"): "env",
     **OF_PLAYERS,
     **{("league", "players", "*", *path): kind for path, kind in OF_PLAYERS.items()},
+    ("trainer", "loader"): "loader",
     ("league", "preset"): "preset",
     ("league", "players", "*", "role"): "matchmaker",
     ("league", "players", "*", "matchmaker"): "matchmaker",

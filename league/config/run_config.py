@@ -13,7 +13,7 @@ from typing import Literal
 
 from league.agents.learner.config import LearnerConfig
 from league.agents.nets.config import NetworkConfig
-from league.config.actor_config import ActorConfig
+from league.config.actor_config import ActorConfig, TrainerConfig
 from league.config.learner_options import with_options
 from league.config.yaml import yaml_text
 from league.core.state.league_config import LeagueConfig
@@ -343,6 +343,7 @@ class RunConfig:
 
     env: EnvConfig
     game: GameConfig = field(default_factory=GameConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
     name: str = "league"
     seed: int = 0
     adapt: bool = True

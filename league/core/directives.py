@@ -83,7 +83,7 @@ def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.
       Refused: no such player, or negative numbers.
     """
     progress = command.progress
-    _player(state, progress.player)
+    known_player(state, progress.player)
     if min(progress.version, progress.trained_steps) < 0:
         raise Refused(f"progress of {progress.player} is negative: {progress}")
     steps = progress.trained_steps
@@ -100,7 +100,7 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
     Raises:
       Refused: no such player, or it is about to be reset: its weights were frozen just before.
     """
-    _player(state, command.player)
+    known_player(state, command.player)
     if command.reason in (INITIAL, GATE, TIMEOUT, BEFORE_RESET):
         raise Refused(f"the reason {command.reason!r} is the league's own")
     for directive in state.open_directives(command.player):
@@ -170,7 +170,7 @@ def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.
     Raises:
       Refused: no such player, or the numbers are negative.
     """
-    _player(state, command.player)
+    known_player(state, command.player)
     if min(command.version, command.trained_steps) < 0:
         raise Refused(f"restart state of {command.player}: version or trained_steps is negative")
     return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps, command.has_ema)]
@@ -260,7 +260,8 @@ def start_again_from(state: LeagueState, player: PlayerState, *, without: str = 
     return next((snapshot.snapshot_id for snapshot in present if snapshot.player == player.name), None)
 
 
-def _player(state: LeagueState, name: str) -> PlayerState:
+def known_player(state: LeagueState, name: str) -> PlayerState:
+    """A player by its name. Raises Refused where there is none."""
     player = state.players.get(name)
     if player is None:
         raise Refused(f"no player {name!r}; there are {', '.join(list(state.players)[:10])}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core import plugin_calls
-from league.core.directives import gate_directive, view_of
+from league.core.directives import gate_directive, known_player, view_of
 from league.core.gates.e_values import record_evidence
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.generator import evaluation, generated, is_made_for, judge_candidates
@@ -54,7 +54,7 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
             raise NothingToLease("there are no two frozen policies to rate against each other")
         if state.training_paused:
             raise NothingToLease("training is paused")
-        home, assignments = training_assignments(state, rng)
+        home, assignments = training_assignments(state, rng, player=command.player)
     generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
     steps = state.config.lease_steps if command.steps is None else min(command.steps, state.config.lease_steps)
     lease = Lease(
@@ -71,16 +71,18 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     return [LeaseGranted(lease)]
 
 
-def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[str, tuple[Assignment, ...]]:
-    """The player that is furthest behind its step weight, and its opponents.
+def training_assignments(
+    state: LeagueState, rng: np.random.Generator, *, player: str = ""
+) -> tuple[str, tuple[Assignment, ...]]:
+    """A player and its opponents.
 
+    Args:
+      player: its name; empty for the one that is furthest behind its step weight.
     Raises:
-      NothingToLease: every player waits for its learner.
+      Refused: there is no such player.
+      NothingToLease: it waits for its learner, or every player does.
     """
-    index = state.fair_share.next_player()
-    if index is None:
-        raise NothingToLease("every player waits for its learner to carry out a directive")
-    player = state.player_at(index)
+    player = _player_to_train(state, player)
     config = state.config_of(player)
     made = generated(state, player)
     if made is not None:
@@ -92,6 +94,18 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
     learnt_from = recent_past(state, player, config.learn_from_past)
     opponents = _named(state, *chosen)
     return player, paired_assignments(player, opponents, teams=state.teams, records=True, also_recorded=learnt_from)
+
+
+def _player_to_train(state: LeagueState, player: str) -> str:
+    """See `training_assignments`."""
+    if not player:
+        index = state.fair_share.next_player()
+        if index is None:
+            raise NothingToLease("every player waits for its learner to carry out a directive")
+        return state.player_at(index)
+    if state.fair_share.num_blocking.values[known_player(state, player).index]:
+        raise NothingToLease(f"{player} waits for its learner to carry out a directive")
+    return player
 
 
 def recent_past(state: LeagueState, player: str, number: int) -> frozenset[str]:

@@ -268,6 +268,11 @@ def build_policy(
       CorruptSnapshot: the bytes are no weights.
       PolicyMismatch: they do not fit the game, or need a network part that is not there.
     """
+    if manifest.is_of_own_trainer:
+        raise PolicyMismatch(
+            f"{name} in {source} is a file of the program that trained it, which League cannot read: tournaments and "
+            "matches play it where its `league.League` has a loader."
+        )
     named = stored_arrays(weights_file, source=source)
     try:
         network = _blank_network(spec, manifest, {} if blanks is None else blanks)

@@ -169,9 +169,10 @@ def names_of_league(state: LeagueState) -> list[OutsideName]:
 
 
 def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
-    """The code from outside that a snapshot names: its game and the parts of its network."""
+    """The code from outside that a snapshot names: its game, the parts of its network, and its loader."""
     game = {"id": manifest.env_id, "kwargs": dict(manifest.env)}
-    return [*outside_names({"env": game, "network": dict(manifest.network)})]
+    trainer = {"loader": manifest.loader}
+    return [*outside_names({"env": game, "network": dict(manifest.network), "trainer": trainer})]
 
 
 def admit_trusted(place: Path, manifests: Iterable[SnapshotManifest]) -> None:

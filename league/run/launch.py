@@ -6,21 +6,23 @@ A run is a folder. Starting it makes the folder, resuming it opens it; from ther
 from __future__ import annotations
 
 import contextlib
+import inspect
+import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from league.config.auto.resolve import resolve
 from league.config.commented import dump_commented
 from league.config.default_scoring import scoring_of
-from league.config.game_kind import kind_of_run
+from league.config.game_kind import creation_of
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
-from league.core.state.commands import CreateLeague
 from league.envs.plugins import admit as admit_names
-from league.envs.protocol import EnvSpec
-from league.envs.registry import spec_of
+from league.envs.registry import GivenGame, config_of, spec_of
 from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources
 from league.policies.policy_store import is_game_of
@@ -57,6 +59,39 @@ def train(source: Path | str, *, overrides: Sequence[str], run_dir: Path | None,
     return run_session(run, limits=limits)
 
 
+def train_game(
+    env: GivenGame,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    seconds: float | None = None,
+    core_seconds: float | None = None,
+    env_steps: int | None = None,
+) -> Path:
+    """`league train` from Python, as `league.train`; its progress goes to standard output, also of a notebook.
+
+    Args:
+      env: the game: an id, a function or class that makes it, or EnvConfig. Hosts load the function from its file; one
+        of the program or notebook itself is played in this process alone.
+      settings: dotted key -> value, over what is fitted to the game.
+      folder: of the run; by default one under runs/.
+      seconds, core_seconds, env_steps: the budget.
+    Returns:
+      The run folder, for `league.load_policy` and every command.
+    Raises: as `train`.
+    """
+    game, given = config_of(env), dict(settings or {})
+    if game.id.startswith("__main__:"):
+        given = {"runtime.kind": "inprocess", "env.workers": 0, **given}
+    elif callable(env):
+        game = replace(game, id=f"{inspect.getsourcefile(env)}:{game.id.partition(':')[2]}")
+    if game.kwargs:
+        given = {"env.kwargs": dict(game.kwargs), **given}
+    overrides = [f"{key}={json.dumps(value)}" for key, value in given.items()]
+    run_dir, limits = None if folder is None else Path(folder), Limits(seconds, core_seconds, env_steps)
+    return train(game.id, overrides=overrides, run_dir=run_dir, limits=limits).folder.path
+
+
 def start(
     config: RunConfig,
     reasons: Mapping[str, str],
@@ -85,6 +120,7 @@ def _new_run(
     limits: Limits,
 ) -> PreparedRun:
     """Make the folder and the league of a run, once everything that the configuration names has been tried."""
+    _require_our_trainer(config, str(source))
     path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()  # before code of others is run
     beside = source.absolute().parent
     if is_trusted(source):
@@ -106,7 +142,7 @@ def _new_run(
         held.enter_context(folder.lock)
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time, storage=folder.storage)
         held.callback(league.close)
-        league.execute(_create(config, spec))
+        league.execute(creation_of(config, spec))
         league.execute(noted_config(text))
         notes = [*preset_remarks(config.league), *player_remarks(config), *remarks(imported, config.env)]
         _take_in(imported, folder, league)
@@ -143,6 +179,7 @@ def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool) ->
         )
         held.callback(league.close)
         config = settled_config(folder, league, overrides=overrides, restore=restore_config)
+        _require_our_trainer(config, str(path))
         if is_trusted(folder.path):  # with its journal and the sources of its imported policies
             admit_names(found.entry for found in names_of_league(league.state))
             trust_sources(config, folder=Path.cwd())
@@ -150,7 +187,7 @@ def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool) ->
         spec = spec_of(config.env)
         require_working_names(config, spec, source=str(folder.path))
         if league.state.config is None:
-            league.execute(_create(config, spec))
+            league.execute(creation_of(config, spec))
             league.execute(noted_config(folder.read_config()))
         elif not is_game_of(league.state, LocalSnapshotStore(folder.snapshots_path, storage=folder.storage), spec):
             raise LeagueError(
@@ -168,16 +205,13 @@ def _take_in(imported: Sequence[ImportedPolicy], folder: RunFolder, league: Jour
     note_run(folder.path)
 
 
-def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:
-    """The command that creates the league of a run."""
-    return CreateLeague(
-        config.seed,
-        spec.num_seats,
-        spec.teams,
-        config.league,
-        scoring_of(config.league.payoff, spec),
-        kind=kind_of_run(config, spec),
-    )
+def _require_our_trainer(config: RunConfig, source: str) -> None:
+    """Refuse what another program trains. Raises LeagueError."""
+    if config.trainer.kind == "own":
+        raise LeagueError(
+            f"{source} is trained by a program of your own (trainer.kind: own): start that program, which continues "
+            "where its `league.League` was stopped."
+        )
 
 
 def has_spent_its_budget(folder: RunFolder) -> bool:

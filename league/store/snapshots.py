@@ -28,7 +28,8 @@ CANONICAL_SPEC_HASH = 2
 """Schema version since which `env_spec_hash` is taken over JSON with sorted keys; before, over what Python prints."""
 MAX_WEIGHTS_BYTES = 4 << 30
 MAX_MANIFEST_BYTES = 1 << 20
-_FILES = ("weights.safetensors", "manifest.json")
+WEIGHTS, _MANIFEST = "weights.safetensors", "manifest.json"
+_FILE = re.compile(r"weights(\.[A-Za-z0-9]{1,15})?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,6 +46,8 @@ class SnapshotManifest:
       network: the network's configuration, as plain values.
       hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
         learner's among them are in `hyperparameters` already.
+      loader: of weights that another trainer wrote in a form of its own, code of its user that makes a bot of them;
+        they have no `network`. file: name of the weights file, which then ends as that trainer's does.
       schema_version: of this record.
     """
 
@@ -62,7 +65,14 @@ class SnapshotManifest:
     tuned: dict[str, float] = field(default_factory=dict)
     seat_plan: dict[str, object] = field(default_factory=dict)
     kind: GameKind | None = None
+    loader: str = ""
+    file: str = WEIGHTS
     schema_version: int = MANIFEST_SCHEMA_VERSION
+
+    @property
+    def is_of_own_trainer(self) -> bool:
+        """True if the weights have a form of their own, which no network of ours reads."""
+        return not self.network
 
 
 class SnapshotStore(Protocol):
@@ -165,11 +175,11 @@ class LocalSnapshotStore:
             self._storage.make_folder(folder.parent)
             temporary = temporary_path(folder)
             self._storage.make_folder(temporary)
-            for name in _FILES:
+            for path in (other.weights_path(digest), other.folder(digest) / _MANIFEST):
                 try:
-                    self._storage.link(other.folder(digest) / name, temporary / name)
+                    self._storage.link(path, temporary / path.name)
                 except FileNotFoundError as error:
-                    raise CorruptSnapshot(other.folder(digest) / name, "the file is missing") from error
+                    raise CorruptSnapshot(path, "the file is missing") from error
             self._storage.publish_folder(temporary, folder)
 
     def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
@@ -177,10 +187,9 @@ class LocalSnapshotStore:
         folder = self.folder(digest)
         if not folder.is_dir():
             raise MissingSnapshot(f"{folder} does not exist: the snapshot was removed or belongs to another run.")
-        weights = read_verified(
-            self._storage, folder / "weights.safetensors", digest, max_bytes=self._max_weights_bytes
-        )
-        return weights, self._read_manifest(folder / "manifest.json", digest)
+        manifest = self._read_manifest(folder / _MANIFEST, digest)
+        weights = read_verified(self._storage, folder / manifest.file, digest, max_bytes=self._max_weights_bytes)
+        return weights, manifest
 
     def remove(self, digest: str) -> None:
         """As in the protocol. It loses its name before its content, so that it is there whole or not at all."""
@@ -216,6 +225,11 @@ class LocalSnapshotStore:
         """
         return self._root / checked_digest(digest)[:2] / digest
 
+    def weights_path(self, digest: str) -> Path:
+        """Path of the weights of a snapshot, which need not be there. Raises as `folder`."""
+        folder = self.folder(digest)
+        return next((path for path in sorted(folder.glob("weights*")) if _FILE.fullmatch(path.name)), folder / WEIGHTS)
+
     def _read_manifest(self, path: Path, digest: str) -> SnapshotManifest:
         try:
             signed = msgspec.json.decode(
@@ -238,7 +252,15 @@ class LocalSnapshotStore:
             )
         if manifest.digest != digest:
             raise CorruptSnapshot(path, f"it describes the snapshot {manifest.digest}")
+        if _FILE.fullmatch(manifest.file) is None:
+            raise CorruptSnapshot(path, f"it calls its weights {manifest.file[:80]!r}")
         return manifest
+
+
+def weights_name(path: Path) -> str:
+    """The name under which the weights in a file of the user's are stored: with its suffix, where that is short."""
+    name = f"weights{path.suffix}"
+    return name if _FILE.fullmatch(name) else "weights"
 
 
 def write_snapshot_files(storage: Storage, folder: Path, weights: bytes, manifest: SnapshotManifest) -> None:
@@ -249,8 +271,8 @@ def write_snapshot_files(storage: Storage, folder: Path, weights: bytes, manifes
     """
     body = msgspec.json.encode(manifest, order="sorted")
     signed = msgspec.json.encode(_SignedManifest(manifest=msgspec.Raw(body), sha256=sha256_hex(body)))
-    storage.atomic_write_bytes(folder / "weights.safetensors", weights)
-    storage.atomic_write_bytes(folder / "manifest.json", signed)
+    storage.atomic_write_bytes(folder / manifest.file, weights)
+    storage.atomic_write_bytes(folder / _MANIFEST, signed)
 
 
 def sha256_hex(payload: bytes) -> str:

@@ -60,12 +60,14 @@ class RequestLease:
         to "settle" the ratings once training is over, and nothing else.
       num_envs: games that it steps together; 0 where that is not known.
       steps: of the lease, where it is to be shorter than the settings say.
+      player: whose training lease it is to be; empty for the player that is furthest behind its step weight.
     """
 
     host: str
     purpose: Literal["train", "rate", "any", "settle"] = "any"
     num_envs: int = 0
     steps: int | None = None
+    player: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class PopulationConfig:
     """The numbers of a preset; None is the preset's own.
 
     Fields:
-      main_agents: learning players (the population of `pbt`). main_exploiters: of `alphastar` and `exploit`.
+      main_agents: learning players (the population of `pbt`). main_exploiters: of `alphastar` and `exploit`, and the
+        counters of `cross_play`.
       league_exploiters: of `alphastar`.
       save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
       window: snapshots that `window` keeps meeting.

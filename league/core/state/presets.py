@@ -16,6 +16,9 @@ from league.core.state.population_config import (
 SAVE_STEPS = 2_000_000
 """Trained steps between two snapshots of the populations that have no gate."""
 
+CROSS_PLAY_EXPONENT = 6.0
+"""Of PFSP in `cross_play`: an opponent that always wins weighs as 64 that draw, so that it is met in most games."""
+
 QUALITY_OPPONENTS = 16
 """Most distinct opponents in one lease of `openai_five`."""
 
@@ -112,6 +115,36 @@ def pbt(population: PopulationConfig) -> PresetParts:
             burn_in_steps=max(save_steps // 2, 1),
         ),
     )
+
+
+def cross_play(population: PopulationConfig) -> PresetParts:
+    """A main agent and a counter population for games of teams, where the newest weights alone stay in a trap.
+
+    There no seat alone leaves a joint choice that a whole other team beats. Counters start again and again from their
+    first weights, each to beat the main agents as they are. What they found stays in the population. The main
+    agents meet whom they do not beat, and hardly themselves.
+
+    Source: Xu et al. 2023, Fictitious Cross-Play; Xu et al. 2025, its generalisation: who trains against whom. The
+    numbers are ours.
+    """
+    steps = population.save_steps or SAVE_STEPS
+    counters = 4 if population.main_exploiters is None else population.main_exploiters
+    gate = GateConfig(min_steps=steps, timeout_steps=steps)
+    meets = {"kind": "main_agent", "self_play": 0.1, "pfsp": 0.9, "verification": 0.0, "weighting": "hard"}
+    main = PlayerConfig(
+        count=population.main_agents or 1,
+        step_weight=max(counters / 2, 1.0),
+        matchmaker={**meets, "pfsp_exponent": CROSS_PLAY_EXPONENT},
+        gate=gate,
+    )
+    counter = PlayerConfig(
+        role="main_exploiter",
+        name="counter",
+        count=max(counters, 1),
+        matchmaker={"kind": "main_exploiter", "curriculum_below": 0.0, "curriculum_fraction": 0.0},
+        gate=gate,
+    )
+    return PresetParts(players=(main, counter) if counters else (main,))
 
 
 def exploit(population: PopulationConfig) -> PresetParts:

@@ -60,6 +60,7 @@ PRESETS: Mapping[str, str] = {
     "window": "league.core.state.presets:window",
     "psro": "league.core.state.presets:psro",
     "pbt": "league.core.state.presets:pbt",
+    "cross_play": "league.core.state.presets:cross_play",
     "exploit": "league.core.state.presets:exploit",
 }
 """Name -> "module:attribute" of a `league.core.state.presets.Preset`."""

@@ -31,11 +31,12 @@ from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
 from league.config.player_settings import prefix_of
 from league.core.state.commands import FinishLease
-from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
+from league.core.state.records import Assignment, Lease, bot_name, is_bot
 from league.envs.bots import make_bot
 from league.envs.failures import GameFailure
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.registry import make, spec_of
+from league.hosts.actors.outcomes import outcome_of
 from league.hosts.protocol import Arrays, HostState
 from league.hosts.setup import HostSetup
 
@@ -167,7 +168,7 @@ class ActorHost:
         for recorded in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
             self._send(lease.home, recorded, learners)
-        outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
+        outcomes = tuple(outcome_of(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
 
     def _send(self, player: str, recorded: Record | DeviceUnrolls, learners: LearnerClient) -> None:
@@ -378,17 +379,3 @@ def _host_number(name: str) -> int:
 def _share(whole: int, part: int, parts: int) -> int:
     """The share of one part of several; the first ones have one more where they cannot be equal."""
     return whole // parts + (part < whole % parts)
-
-
-def _outcome(totals: AssignmentTotals) -> AssignmentOutcome:
-    return AssignmentOutcome(
-        policies=totals.policies,
-        games=totals.games,
-        aborted=totals.aborted,
-        decisions=totals.decisions,
-        wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
-        draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
-        return_sums=tuple(float(x) for x in totals.return_sums),
-        truncated=totals.truncated,
-        placements=totals.placements,
-    )

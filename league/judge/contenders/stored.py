@@ -13,6 +13,7 @@ from league.core.state.records import BOT_PREFIX
 from league.envs.bots import BOTS
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
+from league.judge.contenders.own_policies import OwnContender
 from league.policies.auto_export import AUTO
 from league.policies.exact.exports import open_to_play
 from league.policies.frozen import FrozenCopy
@@ -21,6 +22,8 @@ from league.policies.loading import copies_at, frozen_copies, load_copies
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import env_of, spec_hash
 from league.policies.trust import admit_trusted, names_of_manifest, require_trusted
+from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore
 
 MANIFEST = "manifest.json"
 
@@ -65,7 +68,7 @@ class StoredContender:
         return {**vars(self), "opened": {}}
 
 
-def find_stored(written: str) -> tuple[StoredContender, ...]:
+def find_stored(written: str) -> tuple[StoredContender | OwnContender, ...]:
     """The policy that FOLDER or FOLDER:NAME stands for, or every snapshot in a folder of snapshots.
 
     Raises:
@@ -105,14 +108,37 @@ def stored_identity(copies: Sequence[FrozenCopy]) -> str:
     return identity_of("mixture", [[round(copy.weight, 12), copy.manifest.digest] for copy in copies])
 
 
-def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
+def _of_folder(written: str, folder: Path, name: str) -> StoredContender | OwnContender:
     if is_frozen_folder(folder):
-        return contender_of_copies(written, f"the policy in {folder}", copies_at(folder, name), folder)
+        copies = copies_at(folder, name)
+        found = contender_of_copies(written, f"the policy in {folder}", copies, folder)
+        return (
+            _played_by_its_loader(found, [folder / copies[0].manifest.file])
+            if copies[0].manifest.is_of_own_trainer
+            else found
+        )
     run = open_to_play(folder, [name])
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)
     game = plain_game(run.env, run.spec, run.kind)
-    return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
+    found = StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
+    if copies[0].manifest.is_of_own_trainer:
+        store = LocalSnapshotStore(RunFolder(folder).snapshots_path)
+        return _played_by_its_loader(found, [store.weights_path(copy.manifest.digest) for copy in copies])
+    return found
+
+
+def _played_by_its_loader(found: StoredContender, files: Sequence[Path]) -> OwnContender:
+    """The contender that code of the user's makes of the files of a trainer of its own; files: of its copies."""
+    loader = found.copies[0].manifest.loader
+    if not loader:
+        raise UnknownContender(
+            f"{found.name} was trained by another program, and nobody says how it is played: give its `league.League` "
+            "a loader."
+        )
+    require_trusted(names_of_manifest(found.copies[0].manifest), what=str(found.source))
+    members = tuple((copy.weight, str(file)) for copy, file in zip(found.copies, files, strict=True))
+    return OwnContender(found.name, found.identity, found.reason, found.game, loader, members)
 
 
 def _snapshots_in(folder: Path) -> list[Path]:

@@ -127,9 +127,9 @@ class SimulatedLeague:
             else:
                 self.ask(ConfirmReset(directive.directive_id))
 
-    def grant(self, purpose: str = "any") -> Lease:
-        """One lease."""
-        (granted,) = self.ask(RequestLease("host", purpose))  # type: ignore[arg-type]
+    def grant(self, purpose: str = "any", *, player: str = "") -> Lease:
+        """One lease. player: as of `RequestLease`."""
+        (granted,) = self.ask(RequestLease("host", purpose, player=player))  # type: ignore[arg-type]
         assert isinstance(granted, LeaseGranted)
         return granted.lease
 

@@ -333,3 +333,16 @@ def test_what_was_before_a_reset_is_not_learnt_from() -> None:
     league.ask(RequestReset("main-0"))
     league.confirm_directives()
     assert not recorded_others(league, "main-0") & before
+
+
+def test_a_player_that_is_named_gets_its_lease_whatever_the_shares_say() -> None:
+    league = ready(three_roles(gate=NEVER, rating_fraction=0.0))
+    named = [league.grant("train", player="league-exploiter-0").home for _ in range(5)]
+    assert named == ["league-exploiter-0"] * 5
+    assert league.grant("train").home != "league-exploiter-0"
+
+
+def test_a_player_that_is_named_must_be_there_and_free() -> None:
+    league = SimulatedLeague(three_roles())
+    assert "main-0 waits for its learner" in refused(league, RequestLease("host", "train", player="main-0"))
+    assert "no player 'mian-0'" in refused(league, RequestLease("host", "train", player="mian-0"))
