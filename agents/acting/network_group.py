@@ -1,7 +1,8 @@
 """Networks of one architecture over one batch: matrix products run network by network, everything else once.
 
 Rows are sorted by network. The products read each network's own parameters, so that nothing is copied or padded, and
-weights adopted later count at once. A padded `torch.baddbmm` over stacked copies was no faster at any size.
+weights adopted later count at once. Where many networks have a single row each, calls cost more than products: those
+run as one product of stacked weights. With more rows, a padded `torch.baddbmm` over stacked copies was never faster.
 
 Shape letters: M networks, N rows of all of them, I inputs, O outputs, H width and L layers of an LSTM.
 """
@@ -87,6 +88,11 @@ def fill_blocks(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pad the slots to a whole number of blocks by repeating the first one."""
     missing = padded_size(len(slots)) - len(slots)
     return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots
+
+
+MAX_STACKED, MIN_STACKED = 8_192, 4
+"""Largest layer of single rows whose weights are stacked, and the least networks for which it pays: measured with 64
+networks, a stack takes 0.09 of the time of single calls at 4 x 16, and 0.36 at 84 x 128."""
 
 
 class Piece(NamedTuple):
@@ -175,7 +181,10 @@ class GroupedDense(nn.Module):
         """[..., I] -> [..., O], N rows in the first axis."""
         rows = inputs.reshape(-1, inputs.shape[-1])
         outputs, few = [], FEW_ROWS.get(rows.dtype, BLOCK_SLOTS)
-        for piece in self._split.pieces(rows.shape[0]):
+        pieces = self._split.pieces(rows.shape[0])
+        if MIN_STACKED <= len(pieces) == rows.shape[0] and self._is_small:
+            return self._of_single_rows(rows, pieces).view(*inputs.shape[:-1], self._num_outputs)
+        for piece in pieces:
             is_large = piece.size > few
             values = piece.block_rows(rows) if is_large else piece.own_rows(rows)
             for layer in self._chains[piece.network]:
@@ -187,6 +196,22 @@ class GroupedDense(nn.Module):
                     values = torch.addmm(layer.bias, values, layer.transposed)
             outputs.append(piece.own_of_block(values) if is_large else values)
         return torch.cat(outputs).view(*inputs.shape[:-1], self._num_outputs)
+
+    @property
+    def _is_small(self) -> bool:
+        return all(
+            layer.weight.dtype == torch.float32 and layer.weight.numel() <= MAX_STACKED for layer in self._chains[0]
+        )
+
+    def _of_single_rows(self, rows: Tensor, pieces: Sequence[Piece]) -> Tensor:
+        """[N, I] -> [N, O], a row of each of N networks."""
+        values, chains = rows.unsqueeze(1), [self._chains[piece.network] for piece in pieces]
+        for layers in zip(*chains, strict=True):
+            weights, biases = (torch.stack([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
+            values = torch.baddbmm(biases.unsqueeze(1), values, weights.mT)
+            if layers[0].activation == "relu":
+                values = values.relu_()
+        return values.squeeze(1)
 
 
 @dataclass(frozen=True)
