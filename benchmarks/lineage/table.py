@@ -95,7 +95,13 @@ def markdown(table: Sequence[Mapping[str, object]]) -> str:
         if not own:
             continue
         titles = ("system", "mode", *SPEEDS, REPLICAS, *strengths, f"{strengths[0]} beside vtrace's")
-        lines += ["", f"**{game}**", "", _line([title.replace("_", " ") for title in titles]), _line(["---"] * len(titles))]
+        lines += [
+            "",
+            f"**{game}**",
+            "",
+            _line([title.replace("_", " ") for title in titles]),
+            _line(["---"] * len(titles)),
+        ]
         for row in own:
             numbers = [row.get(name) for name in (*SPEEDS, REPLICAS, *strengths, "beside_vtrace")]
             lines.append(_line([str(row["system"]), str(row["mode"]), *(_text(number) for number in numbers)]))
@@ -124,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--core-seconds", type=float, default=CORE_SECONDS, help="of a cell")
     parser.add_argument("--match-games", type=int, default=MATCH_GAMES, help="of each match of a cell")
     parser.add_argument("--cell", help="measure this cell alone, in this process")
+    parser.add_argument("--known", action="store_true", help="print what is known, and measure nothing")
     options = parser.parse_args(arguments)
     wanted, folder = list(cells(options.games, options.seeds)), options.results
     if options.cell is not None:
@@ -131,7 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prepare_process()
         measure_one(cell, folder, core_seconds=options.core_seconds, games=options.match_games)
         return 0
-    failed = [cell.name for cell in missing(wanted, folder) if not _measured_in_a_process(cell, options)]
+    todo = [] if options.known else missing(wanted, folder)
+    failed = [cell.name for cell in todo if not _measured_in_a_process(cell, options)]
     table = rows(wanted, folder)
     print(markdown(table))
     print(json.dumps({"rows": table, "failed": failed}))

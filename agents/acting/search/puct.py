@@ -6,6 +6,8 @@ Sources: Silver et al. 2017, AlphaGo Zero, methods; Silver et al. 2018, AlphaZer
 
 from __future__ import annotations
 
+from math import isnan
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,7 +64,7 @@ class Puct:
         for walk in range(count):
             weight = float(self._weights[number + walk])
             score = [
-                p * weight / (n + 1.0) + t / (n or 1.0) if k != k else k  # a result that is not known is not a number
+                p * weight / (n + 1.0) + t / (n or 1.0) if isnan(k) else k
                 for n, t, p, k in zip(visits, total, prior, known, strict=True)
             ]
             action = score.index(max(score))

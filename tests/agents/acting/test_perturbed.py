@@ -164,7 +164,9 @@ def test_a_row_of_each_of_many_networks_is_computed_as_by_each_alone() -> None:
     boards = torch.rand(6, *spec.observations["board"].shape) < 0.4
     sizes, present = [1, 1, 0, 1, 1, 1], [0, 1, 3, 4, 5]
     with torch.inference_mode():
-        found = NetworkGroup(networks).step({"board": boards[:5]}, core=torch.zeros(5, 0), action_mask=None, sizes=sizes)
+        found = NetworkGroup(networks).step(
+            {"board": boards[:5]}, core=torch.zeros(5, 0), action_mask=None, sizes=sizes
+        )
         for row, number in enumerate(present):
             alone = networks[number].step({"board": boards[row : row + 1]})
             np.testing.assert_allclose(found.logits[row], alone.logits[0], atol=1e-5)

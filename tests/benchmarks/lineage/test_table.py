@@ -16,7 +16,9 @@ from league.envs.component_choice import kind_of
 
 def test_every_registered_algorithm_and_update_mode_is_in_it() -> None:
     choices = [
-        sections.get("learner", {}).get("algorithm", "vtrace") for game in GAMES.values() for sections in game.systems.values()
+        sections.get("learner", {}).get("algorithm", "vtrace")
+        for game in GAMES.values()
+        for sections in game.systems.values()
     ]
     assert {kind_of(choice, "vtrace") for choice in choices} == {*OBJECTIVES, *UPDATERS}  # type: ignore[arg-type]
     assert {cell.mode for cell in cells(GAMES, (0,))} == set(MODES)
