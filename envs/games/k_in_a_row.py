@@ -181,7 +181,7 @@ class StoneGame(AlternatingGame):
         pairs &= stones
         twice = self._shifts[:, None] * np.uint64(2)
         pairs &= (pairs if self._in_row == 4 else stones) >> twice
-        won: NDArray[np.bool_] = pairs.any(axis=0)
+        won: NDArray[np.bool_] = np.asarray(pairs.any(axis=0))
         return won
 
     def _restart(self, games: NDArray[np.int64]) -> None:
