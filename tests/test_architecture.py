@@ -370,6 +370,15 @@ def test_a_folder_holds_few_files() -> None:
         assert files <= MAX_FOLDER_FILES.get(folder, 20), f"{folder} holds {files} files"
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sources("league"):
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name_of(path))
+    assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
 def test_every_rule_sees_the_files() -> None:
     assert len(sources()) > 100
     assert len(sources("league/core")) > 15

@@ -19,7 +19,7 @@ REQUIRED_S = {"kill actor": 3.0, "kill learner": 15.0}
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     """Add the rows. scale: part of the full number of kills."""
     number = max(round(KILLS * scale), 1)
-    prepared = prepare(Path(run_words(folder)[1]), folder / "run", overrides=[], trust=False)
+    prepared = prepare(Path(run_words(folder)[1]), folder / "run", overrides=[])
     chaos = Chaos(prepared.run, first=prepared.first, folder=folder)
     plan = StrikePlan(seed, kinds=(KILL,), targets=prepared.targets)
     add_rows(report, run_chaos(chaos, plan, seed=seed, strikes=number, say=print), number=number)

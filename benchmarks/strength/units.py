@@ -32,6 +32,7 @@ from benchmarks.strength.runs import (
 )
 from league.envs.protocol import EnvConfig
 from league.policies.loading import open_run
+from league.policies.trust import trust_places
 from league.store.storage import Storage
 
 MODULE = Path(__file__).with_name("odd_units.py")
@@ -101,7 +102,8 @@ def figure_of(name: str, plan: Plan, seed: int) -> float:
     def find() -> dict[str, float]:
         finished_run(config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
         game = Game(env, (), judge=variant.judge)
-        return figures_of(open_run(run_dir, trust=True), game, Evaluation(plan.games, plan.evaluation_seed))
+        trust_places([run_dir])
+        return figures_of(open_run(run_dir), game, Evaluation(plan.games, plan.evaluation_seed))
 
     found = plan.figures(run_dir, config=config, settings=settings, find=find)
     return found[f"auto {WORDS[variant.judge]}"] / variant.figure_factor

@@ -40,5 +40,11 @@ def squares(env: EnvConfig, spec: EnvSpec) -> Notation:
     return _named(tuple(f"{'abc'[square % 3]}{square // 3 + 1}" for square in range(spec.actions.num_actions)))
 
 
+def othello(env: EnvConfig, spec: EnvSpec) -> Notation:
+    """A move is a square, a to h and 1 to 8 from the top, or a pass."""
+    squares = tuple(f"{'abcdefgh'[square % 8]}{square // 8 + 1}" for square in range(64))
+    return _named((*squares, "pass"))
+
+
 def _named(names: tuple[str, ...]) -> Notation:
     return Notation(BOARD, functools.partial(NamedMoves, names), COLOURS)

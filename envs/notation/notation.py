@@ -59,6 +59,7 @@ NOTATIONS: Mapping[str, str] = {
     r"pettingzoo:classic/go[_-]v\d+": "league.envs.notation.go_moves:pettingzoo_go",
     r"connect_four": "league.envs.notation.board_moves:columns",
     r"tic_tac_toe": "league.envs.notation.board_moves:squares",
+    r"othello": "league.envs.notation.board_moves:othello",
 }
 """Pattern of an env's id -> "module:attribute" of a function from the game's config and spec to its notation."""
 

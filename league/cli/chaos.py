@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Overrides, Trust, names_in, seconds_of
+from league.cli.options import Json, Overrides, names_in, seconds_of, with_trust
 from league.errors import LeagueError
 
 
@@ -16,6 +16,7 @@ def add_chaos(app: typer.Typer) -> None:
     app.command("chaos")(chaos)
 
 
+@with_trust("target")
 def chaos(
     target: Annotated[
         Path,
@@ -38,7 +39,6 @@ def chaos(
         Path | None,
         typer.Option("--run-dir", help="Keep the run here; by default it is removed unless something was found."),
     ] = None,
-    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Break a run of its own by a plan with a seed, then audit it: exit code 1 where anything was lost."""
@@ -59,7 +59,7 @@ def chaos(
     for_s = seconds_of(for_time)
     number = secrets.randbelow(2**31) if seed is None else seed
     folder = Path(tempfile.mkdtemp(prefix="league-chaos-"))
-    prepared = prepare(target, run_dir or folder / "run", overrides=overrides or [], trust=trust)
+    prepared = prepare(target, run_dir or folder / "run", overrides=overrides or [])
     plan = StrikePlan(number, kinds=chosen, targets=prepared.targets)
 
     def say(sentence: str) -> None:

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Overrides, Replays, RunArgument, SearchOption, Trust, games_line, names_in, seconds_of
+from league.cli.options import (
+    Overrides,
+    Replays,
+    RunArgument,
+    SearchOption,
+    games_line,
+    names_in,
+    seconds_of,
+    with_trust,
+)
 from league.errors import LeagueError
 
 
@@ -18,6 +27,7 @@ def add_evaluation(app: typer.Typer) -> None:
     app.command("exploit")(exploit)
 
 
+@with_trust("run", "players")
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],
     players: Annotated[
@@ -47,7 +57,6 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
     replays: Replays = None,
-    trust: Trust = False,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.judge.matches.export_match import ASK_S, keep_export_matches
@@ -58,7 +67,7 @@ def evaluate(
     from league.policies.package import is_frozen_folder
 
     if AUTO in names_in(players) and not is_frozen_folder(run):
-        keep_export_matches(open_run(run, trust=trust), limit_s=ASK_S)
+        keep_export_matches(open_run(run), limit_s=ASK_S)
     with games_line() as progress:
         report = evaluate_run(
             run,
@@ -68,7 +77,6 @@ def evaluate(
             seed=seed,
             greedy=greedy,
             simulations=search,
-            trust=trust,
             progress=progress,
             replays=replays,
             say=functools.partial(typer.echo, err=True),
@@ -80,6 +88,7 @@ def evaluate(
         csv_file.write_text(report_csv(report))
 
 
+@with_trust("run")
 def exploit(
     run: RunArgument,
     player: Annotated[
@@ -99,7 +108,6 @@ def exploit(
     games: Annotated[int, typer.Option(min=2, help="Games of the match after the training.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the match.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
-    trust: Trust = False,
 ) -> None:
     """Train a new player only against a frozen policy and report its score; repeat the command to continue."""
     from league.config.run_config import BudgetConfig
@@ -117,7 +125,6 @@ def exploit(
             overrides=overrides or [],
             games=games,
             seed=seed,
-            trust=trust,
             progress=progress,
         )
     if report is None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import At, Json, Overrides, RunArgument, Trust
+from league.cli.options import At, Json, Overrides, RunArgument, with_trust
 from league.errors import LeagueError
 
 
@@ -18,18 +18,18 @@ def add_history(app: typer.Typer) -> None:
     app.command("rewind")(rewind)
 
 
+@with_trust("run")
 def fork(
     run: RunArgument,
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the new run.", show_default=False)],
     at: At,
     overrides: Overrides = None,
-    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Begin a new run as the past of another, which may be live: its journal, snapshots and restart states."""
     from league.operate.history.fork import fork_run
 
-    report = fork_run(run, new, at=at, overrides=overrides or [], trust=trust)
+    report = fork_run(run, new, at=at, overrides=overrides or [])
     typer.echo(report.to_json() if as_json else report.text())
 
 

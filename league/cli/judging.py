@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.cli.options import Json, SearchOption, Trust, games_line
+from league.cli.options import Json, SearchOption, games_line, with_trust
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def add_judging(app: typer.Typer) -> None:
     app.command("tournament")(tournament)
 
 
+@with_trust("contenders")
 def match(
     contenders: Contenders,
     games: Annotated[int, typer.Option(min=1, help="Most games, shared by the seats.")] = 400,
@@ -84,7 +85,6 @@ def match(
     allow_tokenless: Tokenless = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each contender here.")] = None,
-    trust: Trust = False,
 ) -> None:
     """Play contenders of any run against each other: seats paired, common openings, intervals."""
     from league.agents.torch_runtime import prepare_process
@@ -97,7 +97,7 @@ def match(
     prepare_process()
     names, test = names_and_test(contenders, sprt)
     where = where_of(jobs, ray, allow_tokenless=allow_tokenless, alone=1)
-    found = find_contenders(names, trust=trust)
+    found = find_contenders(names)
     game = game_of(found, env=None if env is None else EnvConfig(absolute_game(env, (Path.cwd(),))))
     require_playable(found, game, search=search)
     conditions = ContestConditions(seed, opening_plies, not game.must_mix if greedy is None else greedy, search)
@@ -163,6 +163,7 @@ def sprt_of(text: str) -> SprtConfig:
         raise LeagueError(f"--sprt: {error}.") from None
 
 
+@with_trust("contenders", "out")
 def tournament(
     contenders: Annotated[
         list[str] | None,
@@ -187,7 +188,6 @@ def tournament(
     sprt: Sprt = None,
     record: Annotated[bool, typer.Option("--record", help="Keep every game as a replay, and as PGN.")] = False,
     as_json: Json = False,
-    trust: Trust = False,
 ) -> None:
     """Play contenders in a tournament; the same command continues one that was interrupted.
 
@@ -218,11 +218,11 @@ def tournament(
         search=search,
     )
     where = where_of(jobs, ray, allow_tokenless=allow_tokenless)
-    done = _shown_live(out, config if names else None, where, trust=trust)
+    done = _shown_live(out, config if names else None, where)
     typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
 
 
-def _shown_live(out: Path, config: TournamentConfig | None, where: Where, *, trust: bool) -> TournamentReport:
+def _shown_live(out: Path, config: TournamentConfig | None, where: Where) -> TournamentReport:
     """Play a tournament while its table is shown."""
     import sys
 
@@ -239,7 +239,7 @@ def _shown_live(out: Path, config: TournamentConfig | None, where: Where, *, tru
 
             table.show(view)
 
-        return play_tournament(out, config, where=where, trust=trust, progress=show)
+        return play_tournament(out, config, where=where, progress=show)
 
 
 def anchor_of(text: str, contenders: Sequence[str]) -> tuple[str, float]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, NoEval, Overrides, RunArgument, Trust
+from league.cli.options import Json, NoEval, Overrides, RunArgument, with_trust
 from league.errors import LeagueError
 
 Wait = Annotated[float, typer.Option("--wait", min=0.0, help="Longest wait in seconds.")]
@@ -25,6 +25,7 @@ def add_operating(app: typer.Typer) -> None:
         app.command()(command)
 
 
+@with_trust("target")
 def up(
     target: Annotated[
         Path,
@@ -36,17 +37,17 @@ def up(
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
     no_restart: NoRestart = False,
     no_eval: NoEval = False,
-    trust: Trust = False,
     page: Annotated[bool, typer.Option("--page", help="Serve its web page too, as control.page says.")] = False,
     new_tokens: NewTokens = False,
     wait: Wait = 60.0,
 ) -> None:
     """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
     from league.config.auto.resolve import run_name
+    from league.policies.trust import is_trusted
     from league.run.control.lifecycle import bring_up
     from league.store.run_folder import RunFolder, new_run_path
 
-    options = [*(["--no-eval"] if no_eval else []), *(["--trust"] if trust else [])]
+    options = [*(["--no-eval"] if no_eval else []), *(["--trust"] if is_trusted(target) else [])]
     given = [*(overrides or []), *(["control.page=true"] if page else [])]
     settings = [word for setting in given for word in ("-s", setting)]
     if RunFolder(target).config_path.is_file():
@@ -101,11 +102,11 @@ def down(
         evaluate(run)
 
 
+@with_trust("run")
 def restart(
     run: RunArgument,
     no_restart: NoRestart = False,
     no_eval: NoEval = False,
-    trust: Trust = False,
     new_tokens: NewTokens = False,
     wait: Wait = 180.0,
 ) -> None:
@@ -117,7 +118,7 @@ def restart(
     last = read_supervision(RunFolder.open(run))
     if last is not None:
         no_restart, no_eval = no_restart or last.no_restart, no_eval or last.no_eval
-    up(run, no_restart=no_restart, no_eval=no_eval, trust=trust, new_tokens=new_tokens)
+    up(run, no_restart=no_restart, no_eval=no_eval, new_tokens=new_tokens)
 
 
 def ps(

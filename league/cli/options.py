@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -53,6 +55,49 @@ SearchOption = Annotated[
     int, typer.Option("--search", metavar="N", min=0, help="Networks search so many simulations before each move.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def with_trust(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the option --trust: the user says so of what these arguments name.
+
+    Args:
+      names: of arguments that are a path, a contender as it is written, or several of those.
+    """
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def trusting(*given: object, trust: bool = False, **named: object) -> None:
+            if trust:
+                from league.policies.trust import trust_places
+
+                values = signature.bind(*given, **named).arguments
+                trust_places(place for name in names for place in _places_in(values.get(name)))
+            command(*given, **named)
+
+        option = inspect.Parameter("trust", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Trust)
+        parameters = [*signature.parameters.values(), option]
+        changed: Any = trusting
+        changed.__signature__ = signature.replace(parameters=parameters)
+        changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return trusting
+
+    return wrap
+
+
+def _places_in(value: object) -> Iterator[str | Path]:
+    """The places that the value of an argument names."""
+    from league.config.contender_names import split_source
+
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, str) and value:
+        for text in (value, *names_in(value)):
+            yield from (text, split_source(text)[0])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _places_in(item)
 
 
 def limits_of(for_time: str | None, env_steps: int | None, core_seconds: float | None):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""The commands that take policies out of a run and bring them in: export, import and serve-policy."""
+"""The commands that take policies out of a run and bring them in: export, import, serve-policy and engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Reason, Trust, games_line, names_in
+from league.cli.options import Json, Reason, SearchOption, games_line, names_in, with_trust
 from league.errors import LeagueError
 
 
@@ -16,8 +16,10 @@ def add_packages(app: typer.Typer) -> None:
     app.command("export")(export)
     app.command("import")(import_package)
     app.command("serve-policy")(serve_policy)
+    app.command("engine")(engine)
 
 
+@with_trust("source")
 def export(
     source: Annotated[
         str,
@@ -36,7 +38,6 @@ def export(
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
     seed: Annotated[int, typer.Option(min=0, help="Of these games.")] = 0,
-    trust: Trust = False,
 ) -> None:
     """Export a policy or a mixture as a folder with weights, manifest and model card."""
     from league.deploy.export.exporter import export_policy
@@ -53,12 +54,12 @@ def export(
             bots=names_in(bots),
             seed=seed,
             limit_s=limit,
-            trust=trust,
             progress=progress,
         )
     typer.echo(exported.text())
 
 
+@with_trust("package")
 def import_package(
     package: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder that `league export` made.", show_default=False)
@@ -70,7 +71,6 @@ def import_package(
     probability: Annotated[float, typer.Option(help="Fraction of the games of those that meet it.")] = 0.05,
     role: Annotated[str, typer.Option(help="The role that meets it; every one by default.")] = "",
     reason: Reason = "",
-    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Verify an exported policy: digests, limits and networks; with --into, admit it to a live league."""
@@ -79,7 +79,7 @@ def import_package(
 
     if into is None and name:
         raise LeagueError("--as names the policy in a run: give the run by --into.")
-    found = verify_package(package, trust=trust)
+    found = verify_package(package)
     typer.echo(found.to_json() if as_json else found.text())
     if into is not None:
         arguments = {
@@ -93,6 +93,7 @@ def import_package(
         typer.echo(f"{done['words']} (event {done['first_event']})", err=as_json)
 
 
+@with_trust("source")
 def serve_policy(
     source: Annotated[
         str,
@@ -121,7 +122,6 @@ def serve_policy(
     max_sessions: Annotated[int, typer.Option("--max-sessions", min=1, help="Games at once, with memory.")] = 10_000,
     greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action unless asked to draw.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of draws.")] = 0,
-    trust: Trust = False,
 ) -> None:
     """Serve a policy over HTTP: observations in, actions out, computed in batches; a signal ends it."""
     from league.deploy.serving.app import ServingConfig
@@ -134,7 +134,7 @@ def serve_policy(
     unix = Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else None
     where = unix or Listening.at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
     path, player = parse_source(source)
-    policy = ServedPolicy(load_policy(path, player, trust=trust), greedy=greedy, seed=seed)
+    policy = ServedPolicy(load_policy(path, player), greedy=greedy, seed=seed)
     config = ServingConfig(
         max_batch=max_batch, deadline_ms=deadline_ms, max_waiting=max_waiting, max_sessions=max_sessions
     )
@@ -144,3 +144,27 @@ def serve_policy(
         typer.echo(f"{policy.name} of {policy.spec.env_id} is served at {at}")
 
     serve_policy(policy, config, where=where, token_file=token_file, ready=tell)
+
+
+@with_trust("contender")
+def engine(
+    contender: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTENDER",
+            help="RUN:NAME, a folder of a snapshot or of an exported policy, or bot:NAME.",
+            show_default=False,
+        ),
+    ],
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="NAME", help="gtp or uci; by default uci for chess and gtp for others.")
+    ] = "",
+    env: Annotated[str, typer.Option("--env", metavar="ENV_ID", help="The game, for a bot.")] = "",
+    greedy: Annotated[bool, typer.Option("--greedy/--sample", help="Take the likeliest action, or draw one.")] = True,
+    search: SearchOption = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of draws.")] = 0,
+) -> None:
+    """Speak GTP or UCI on standard input and output, for boards, servers and tools of other people."""
+    from league.deploy.engines.run_engine import run_engine
+
+    run_engine(contender, protocol=protocol, env=env, greedy=greedy, search=search, seed=seed)

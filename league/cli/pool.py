@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import For, Json, Trust, seconds_of
+from league.cli.options import For, Json, seconds_of, with_trust
 from league.errors import LeagueError
 
 PoolArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the pool.", show_default=False)]
@@ -29,6 +29,7 @@ def add_pool(app: typer.Typer) -> None:
     app.add_typer(group, name="pool")
 
 
+@with_trust("folder", "game")
 def init(
     folder: PoolArgument,
     game: Annotated[
@@ -50,7 +51,6 @@ def init(
         typer.Option("-s", "--set", metavar="KEY=VALUE", help="An option of the game; may be repeated."),
     ] = None,
     opening_plies: Annotated[int, typer.Option(min=0, max=100, help="Random plies before the policies act.")] = 2,
-    trust: Trust = False,
 ) -> None:
     """Make an empty pool for a game."""
     from league.judge.pools.members import make_pool
@@ -62,11 +62,11 @@ def init(
             options=overrides or [],
             anchors=anchor or ["bot:random=0"],
             opening_plies=opening_plies,
-            trust=trust,
         )
     )
 
 
+@with_trust("folder", "contenders")
 def add(
     folder: PoolArgument,
     contenders: Annotated[
@@ -77,41 +77,41 @@ def add(
             show_default=False,
         ),
     ],
-    trust: Trust = False,
 ) -> None:
     """Have policies join; those of a live pool join by its inbox."""
     from league.judge.pools.members import add_contenders
 
-    for sentence in add_contenders(folder, contenders, trust=trust):
+    for sentence in add_contenders(folder, contenders):
         typer.echo(sentence)
 
 
+@with_trust("source")
 def push(
     folder: PoolArgument,
     source: Annotated[
         str, typer.Argument(metavar="RUN[:NAME]", help="A run, or a policy of it by any name.", show_default=False)
     ],
-    trust: Trust = False,
 ) -> None:
     """Put frozen policies into the inbox of a pool, live or not."""
     from league.judge.pools.members import push as push_policies
 
-    for sentence in push_policies(folder, source, trust=trust):
+    for sentence in push_policies(folder, source):
         typer.echo(sentence)
 
 
+@with_trust("folder")
 def run(
     folder: PoolArgument,
     jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes that play.")] = 1,
     for_time: For = None,
-    trust: Trust = False,
 ) -> None:
     """Play where the ratings are least sure, until a signal or the time given."""
     from league.judge.pools.service.run_command import run_pool
 
-    typer.echo(run_pool(folder, seconds=_seconds(for_time), jobs=jobs, trust=trust))
+    typer.echo(run_pool(folder, seconds=_seconds(for_time), jobs=jobs))
 
 
+@with_trust("folder")
 def serve(
     folder: PoolArgument,
     listen: Annotated[
@@ -126,16 +126,16 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="A name that workers use for this machine; may be repeated."),
     ] = None,
-    trust: Trust = False,
 ) -> None:
     """Serve a pool to workers, until a signal. It plays nothing itself."""
     from league.http.address import Listening
     from league.judge.pools.service.run_command import serve_pool
 
     where = Listening.at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
-    typer.echo(serve_pool(folder, where, token_file=token_file, trust=trust))
+    typer.echo(serve_pool(folder, where, token_file=token_file))
 
 
+@with_trust("url")
 def work(
     url: Annotated[str, typer.Argument(metavar="URL", help="Of a served pool.", show_default=False)],
     token_file: Annotated[Path, typer.Option(help="File with the pool's token.", show_default=False)],
@@ -146,7 +146,6 @@ def work(
     with_parent: Annotated[
         bool, typer.Option("--with-parent", help="End with the process that started this one.")
     ] = False,
-    trust: Trust = False,
 ) -> None:
     """Play for a pool that another process serves, until a signal."""
     from league.judge.pools.service.run_command import work_for
@@ -157,7 +156,6 @@ def work(
         ca_file=tls_ca,
         seconds=_seconds(for_time),
         with_parent=with_parent,
-        trust=trust,
     )
     typer.echo(ended)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Replays, RunArgument, SearchOption, Trust, names_in
+from league.cli.options import Json, Replays, RunArgument, SearchOption, names_in, with_trust
 
 
 def add_replaying(app: typer.Typer) -> None:
@@ -19,6 +19,7 @@ def add_replaying(app: typer.Typer) -> None:
     app.command("play")(play)
 
 
+@with_trust("file")
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Replay file.", show_default=False)],
     game: Annotated[int, typer.Option(min=0, help="Which game, where the file holds several.")] = 0,
@@ -28,26 +29,21 @@ def replay(
     mp4: Annotated[Path | None, typer.Option("--mp4", help="Write a film here.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write moves, values and states here.")] = None,
     delay: Annotated[float, typer.Option(min=0.01, help="Seconds of a state while it plays.")] = 0.7,
-    trust: Trust = False,
 ) -> None:
     """Show a recorded game, after checking it by playing it again; in the terminal unless a file is asked for."""
     import msgspec
 
-    from league.judge.recording.replay_file import read_replay
-    from league.policies.trust import admit_marked
     from league.see.games.game_view import game_view, lines_of, outcome_text, seat_names_of, title_of
     from league.see.games.html import html_of
-    from league.see.games.playback import frames_of
+    from league.see.games.playback import frames_of, open_replay
     from league.see.games.terminal import show_states
     from league.see.games.video import gif_of, mp4_of
-    from league.store.run_folder import RunFolder
 
-    found = read_replay(file)
-    admit_marked(RunFolder(file.absolute().parent.parent))  # the run in whose folder `replays` it lies
-    frames = frames_of(found, game, trust=trust, seat=seat)
+    found = open_replay(file)
+    frames = frames_of(found, game, seat=seat)
     names = seat_names_of(found)
     if html is not None or json_file is not None:
-        view = game_view(found, game, trust=trust, seat=seat)
+        view = game_view(found, game, seat=seat)
         if html is not None:
             html.write_text(html_of(view), encoding="utf-8")
         if json_file is not None:
@@ -65,6 +61,7 @@ def replay(
         show_states(states, title=title_of(found), delay_s=delay)
 
 
+@with_trust("run")
 def replays(
     run: RunArgument,
     telling: Annotated[int, typer.Option(min=1, help="So many games, the most telling ones.")] = 9,
@@ -72,14 +69,13 @@ def replays(
         bool, typer.Option("--play/--no-play", help="Play and record telling games that nobody has recorded.")
     ] = True,
     as_json: Json = False,
-    trust: Trust = False,
 ) -> None:
     """Find the most telling games of a run: upsets, first wins over an opponent, and the longest."""
     import msgspec
 
     from league.see.games.telling_games import telling_games
 
-    found = telling_games(run, count=telling, play=play_missing, trust=trust)
+    found = telling_games(run, count=telling, play=play_missing)
     if as_json:
         typer.echo(msgspec.json.encode({"games": found}).decode())
         return
@@ -91,6 +87,7 @@ def replays(
         typer.echo(f"{run} has no recorded game, and no rated results to find one by.")
 
 
+@with_trust("run")
 def watch(
     run: RunArgument,
     players: Annotated[
@@ -100,7 +97,6 @@ def watch(
     delay: Annotated[float, typer.Option(min=0.0, help="Seconds between two moves.")] = 0.5,
     seed: Annotated[int, typer.Option(min=0, help="Of the first game; the next ones count on.")] = 0,
     replays: Replays = None,
-    trust: Trust = False,
 ) -> None:
     """Watch the newest policies of a run play, move by move, each game with the weights of its time."""
     import itertools
@@ -114,7 +110,7 @@ def watch(
 
     clear = CLEAR if sys.stdout.isatty() else ""
     folder = None if replays is None else ReplayFolder(replays)
-    shown = watching.watch(run, seed=seed, players=names_in(players), trust=trust)
+    shown = watching.watch(run, seed=seed, players=names_in(players))
     for number, game in enumerate(itertools.islice(shown, games or None), start=1):
         if folder is not None:
             folder.add(game.replay)
@@ -122,13 +118,14 @@ def watch(
         is_alone = len({holder.name for holder in game.replay.seats}) == 1
         trained_steps = game.trained_steps[:1] if is_alone else game.trained_steps
         steps = ", ".join("a snapshot" if trained is None else f"{trained:,} steps" for trained in trained_steps)
-        for frame in frames_of(game.replay, trust=trust):
+        for frame in frames_of(game.replay):
             text = "\n".join(lines_of(frame, names, game.replay.seats))
             typer.echo(f"{clear}game {number}: {title_of(game.replay)} ({steps})\n{text}\n")
             time.sleep(delay)
         typer.echo(outcome_text(game.replay, 0, names))
 
 
+@with_trust("against")
 def play(
     against: Annotated[
         str,
@@ -148,7 +145,6 @@ def play(
     search: SearchOption = 0,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the game; drawn by default.", show_default=False)] = None,
     save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Write the replay here.")] = None,
-    trust: Trust = False,
 ) -> None:
     """Play against any policy; moves by number or name, with hints and take back."""
     from league.config.plugin_names import absolute_game
@@ -158,7 +154,7 @@ def play(
     from league.see.games.terminal_play import play_in_terminal
 
     game = EnvConfig(absolute_game(env, (Path.cwd(),))) if env else None
-    with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, search=search, trust=trust) as session:
+    with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, search=search) as session:
         whole = play_in_terminal(session, input, sys.stdout, evaluation=evaluation, hints=hints)
         if whole and save is not None:
             write_replay(save, session.replay())

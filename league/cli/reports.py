@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import Json, Model, RunArgument, Trust, games_line
+from league.cli.options import Json, Model, RunArgument, games_line, with_trust
 
 
 def add_reports(app: typer.Typer) -> None:
@@ -72,6 +72,7 @@ def probes(run: RunArgument, as_json: Json = False) -> None:
     typer.echo(report.to_json() if as_json else report.text())
 
 
+@with_trust("left", "right")
 def diff(
     left: Annotated[str, typer.Argument(metavar="RUN1[,...]", help="A run, or several of the same settings.")],
     right: Annotated[str, typer.Argument(metavar="RUN2[,...]", help="Those to compare with it.")],
@@ -82,7 +83,6 @@ def diff(
         typer.Option(min=0.0, metavar="ELO", help="Known standard deviation between seeds, for one run on each side."),
     ] = None,
     as_json: Json = False,
-    trust: Trust = False,
 ) -> None:
     """Compare two runs, or two groups of runs: settings, strength, cost, and whether seeds explain the difference."""
     from league.agents.torch_runtime import prepare_process
@@ -90,9 +90,7 @@ def diff(
 
     prepare_process()
     with games_line("matches") as progress:
-        report = compare_runs(
-            left, right, games=games, seed=seed, seed_spread=seed_spread, trust=trust, progress=progress
-        )
+        report = compare_runs(left, right, games=games, seed=seed, seed_spread=seed_spread, progress=progress)
     typer.echo(report.to_json() if as_json else report.text())
 
 

@@ -14,9 +14,9 @@ from league.cli.options import (
     NoEval,
     Overrides,
     RunArgument,
-    Trust,
     games_line,
     limits_of,
+    with_trust,
 )
 from league.errors import PREEMPTED
 
@@ -30,6 +30,7 @@ def add_training(app: typer.Typer) -> None:
     app.command("resume")(resume)
 
 
+@with_trust("source")
 def train(
     source: Annotated[
         str, typer.Argument(metavar="CONFIG", help="YAML configuration, or the id of a game.", show_default=False)
@@ -40,17 +41,17 @@ def train(
     env_steps: EnvSteps = None,
     core_seconds: CoreSeconds = None,
     no_eval: NoEval = False,
-    trust: Trust = False,
 ) -> None:
     """Start a run. What the configuration leaves open is fitted to game and budget; a limit is the budget where it
     has none, else it only says when this command stops."""
     limits = limits_of(for_time, env_steps, core_seconds)
     from league.run import launch
 
-    ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
+    ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits)
     _show_end(ended, evaluates=not no_eval)
 
 
+@with_trust("run")
 def resume(
     run: RunArgument,
     for_time: For = None,
@@ -61,13 +62,12 @@ def resume(
     restore_config: Annotated[
         bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
     ] = False,
-    trust: Trust = False,
 ) -> None:
     """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = limits_of(for_time, env_steps, core_seconds)
     from league.run import launch
 
-    ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
+    ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
     _show_end(ended, evaluates=not no_eval)
 
 

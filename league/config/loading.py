@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from league.agents.learner.config import LearnerConfig
@@ -61,13 +62,17 @@ def plain_config(
         plain = {}
     if not isinstance(plain, dict):
         raise ConfigError(source, [f"it holds a {type(plain).__name__}, not `key: value` lines"])
-    problems = []
-    for override in overrides:
-        problem = apply_override(plain, override)
-        if problem is not None:
-            problems.append(problem)
-    with_absolute_files(plain, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
-    return plain, problems
+    return overridden(plain, overrides, folder=folder)
+
+
+def overridden(
+    plain: Mapping[str, object], overrides: Sequence[str], *, folder: Path | None = None
+) -> tuple[dict[str, object], list[str]]:
+    """A copy of plain values with overrides, files by absolute paths; and what is wrong with the overrides."""
+    changed = copy.deepcopy(dict(plain))
+    problems = [problem for one in overrides if (problem := apply_override(changed, one)) is not None]
+    with_absolute_files(changed, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
+    return changed, problems
 
 
 def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> RunConfig:

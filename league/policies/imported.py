@@ -25,7 +25,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnaps
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import PolicyMismatch, build_policy, copies_at, find_source
 from league.policies.policy_store import fits, network_of
-from league.policies.trust import trust_folder
+from league.policies.trust import trust_places
 from league.store.journaled_league import JournaledLeague
 from league.store.snapshots import SnapshotStore
 
@@ -107,10 +107,8 @@ def fits_running_hosts(config: RunConfig, joining: Sequence[ImportedPolicy]) -> 
 
 def trust_sources(config: RunConfig, *, folder: Path) -> None:
     """Trust the folders that fixed opponents and the teacher come from, see `league.policies.trust`."""
-    for source in (config.teacher.source, *(opponent.source for opponent in config.league.fixed_opponents)):
-        path = find_source(source, folder=folder) if source else None
-        if path is not None:
-            trust_folder(path)
+    written = (config.teacher.source, *(opponent.source for opponent in config.league.fixed_opponents))
+    trust_places(path for source in written if source and (path := find_source(source, folder=folder)) is not None)
 
 
 def admit(imported: Sequence[ImportedPolicy], *, league: JournaledLeague, store: SnapshotStore) -> None:

@@ -16,7 +16,7 @@ from league.agents.restart_state import RestartStateError, ema_in, weights_in
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.game_kind import kind_of_game
 from league.config.player_settings import own_settings, prefix_of
-from league.config.run_config import EvaluationConfig
+from league.config.run_config import EvaluationConfig, RunConfig
 from league.core.state.records import GameKind, SnapshotInfo
 from league.core.state.state import LeagueState
 from league.envs.protocol import EnvConfig, EnvSpec
@@ -30,7 +30,7 @@ from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.package import is_frozen_folder, read_frozen_folder
 from league.policies.policy_store import env_of, fits, network_of, network_plain, snapshot_manifest, spec_hash
 from league.policies.select import Selection, choose
-from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
+from league.policies.trust import names_of_manifest, read_config, require_trusted
 from league.stages import begin_stage
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import state_of_run
@@ -58,6 +58,7 @@ class OpenRun:
       network: of its policies; own_networks: prefix of a group's ids -> that of its players, where it is their own.
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
+      config: as it is written there; None for a folder of frozen policies.
       exact: exact values of its exports as they are now; None where none were computed.
       evaluation: its settings of evaluations; the defaults for a folder of frozen policies.
     """
@@ -70,6 +71,7 @@ class OpenRun:
     state: LeagueState
     store: SnapshotStore
     checkpoints: CheckpointStore
+    config: RunConfig | None = None
     exact: ExactExports | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     own_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
@@ -95,12 +97,11 @@ class OpenRun:
             ) from error
 
 
-def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -> OpenRun:
+def open_run(path: Path, *, env: EnvConfig | None = None) -> OpenRun:
     """Read a run: its configuration, and its journal up to the last durable event.
 
     Args:
       env: the caller's own game in place of the run's.
-      trust: whether to load code that the folder names, regardless of its author.
     Raises:
       Untrusted: it names code that may not be loaded here.
       MissingRun, ConfigError, JournalError: see there. EnvError: its game cannot be made here.
@@ -108,8 +109,6 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
     if not path.exists():
         raise MissingRun(f"{path} does not exist: give a run folder (runs/NAME) or the folder of a snapshot.")
     run = RunFolder.open(path)
-    if trust:
-        trust_folder(path)
     config = read_config(run, env=env)
     game = config.env if env is None else SeatPlan.of(config.env).put_into(env)
     state = state_of_run(run)
@@ -122,6 +121,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         state=state,
         store=LocalSnapshotStore(run.snapshots_path),
         checkpoints=CheckpointStore(run.checkpoints_path),
+        config=config,
         exact=read_exact(run, state),
         evaluation=config.evaluation,
         own_networks={prefix: own.network for prefix, own in own_settings(config).items()},

@@ -31,8 +31,8 @@ from league.policies.frozen import (
     FrozenFolder,
     read_snapshot_folder,
 )
-from league.policies.stored_game import Game, StoredSpec
-from league.policies.trust import admit_marked
+from league.policies.stored_game import StoredGame, StoredSpec
+from league.policies.trust import admit_marked, admit_trusted
 from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, read_verified, sha256_hex
 from league.store.storage import Storage
@@ -163,7 +163,7 @@ class PackageManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run: str
     reason: str
     is_drawn: bool
-    game: Game
+    game: StoredGame
     members: tuple[Member, ...]
     preprocessing: tuple[FieldInput, ...]
     core_state: CoreState
@@ -191,7 +191,7 @@ def is_frozen_folder(path: Path) -> bool:
 def read_frozen_folder(path: Path) -> FrozenFolder:
     """The policies of a snapshot's folder or of a package, every byte verified.
 
-    The code that one names is admitted where this user exported it, or trained the run in which it lies.
+    The code that one names is admitted where this user trusts it, exported it, or trained the run in which it lies.
 
     Raises:
       CorruptSnapshot: a file is missing or not what was written.
@@ -199,10 +199,13 @@ def read_frozen_folder(path: Path) -> FrozenFolder:
     admit_marked(RunFolder(path))
     admit_marked(RunFolder(path.absolute().parents[2]))  # RUN/snapshots/16/DIGEST
     if not is_package(path):
-        return read_snapshot_folder(path)
-    manifest = read_package(path)
-    copies = tuple(_copy_of(path, member) for member in manifest.members)
-    return FrozenFolder(path, manifest.name, copies, is_drawn=manifest.is_drawn, spec=manifest.game.spec())
+        found = read_snapshot_folder(path)
+    else:
+        manifest = read_package(path)
+        copies = tuple(_copy_of(path, member) for member in manifest.members)
+        found = FrozenFolder(path, manifest.name, copies, is_drawn=manifest.is_drawn, spec=manifest.game.spec())
+    admit_trusted(path, (one.manifest for one in found.copies))
+    return found
 
 
 def read_package(folder: Path) -> PackageManifest:

@@ -191,7 +191,7 @@ class StoredSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return EnvSpec(**{name: getattr(self, name) for name in self.__struct_fields__})
 
 
-class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredGame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The game of a policy.
 
     Fields:
@@ -215,7 +215,7 @@ class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return plain if self.format is None else dataclasses.replace(plain, user_format=self.format.format_for(plain))
 
 
-def game_record(env: EnvConfig, spec: EnvSpec) -> Game:
+def game_record(env: EnvConfig, spec: EnvSpec) -> StoredGame:
     """The game of a policy as a package holds it.
 
     Raises:
@@ -230,7 +230,7 @@ def game_record(env: EnvConfig, spec: EnvSpec) -> Game:
             f"{env.id} cannot be exported: its observations or actions have a key that a package cannot hold "
             f"({error}); use text or whole numbers as keys."
         ) from error
-    return Game(env.id, dict(env.kwargs), facts_of(spec), own)
+    return StoredGame(env.id, dict(env.kwargs), facts_of(spec), own)
 
 
 def facts_of(spec: EnvSpec) -> StoredSpec:

@@ -11,7 +11,8 @@ loaded in three cases alone:
   made before. It also has a digest of the code: code that was moved is loaded from elsewhere only where it is the same.
   Where no key can be made, one of this process signs the mark, for itself, its children and the restarts of its
   supervisor.
-- The user says so: `--trust`, `trust=True`, or the game itself as `env=`.
+- The user says so: `--trust`, `trust=True`, or the game itself as `env=`. It is said of a place (`trust_places`): from
+  then on this process loads what is named there.
 - The user gives the same name (and game options) in a configuration of their own in this process.
 """
 
@@ -25,9 +26,10 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from league.config.loading import config_of, plain_config
+from league.config.loading import config_of, overridden, plain_config
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
@@ -35,13 +37,11 @@ from league.core.state.state_codec import encode
 from league.envs.plugins import admit, is_admitted
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, StorageError
-from league.policies.frozen import MAX_PACKAGE_MANIFEST_BYTES
 from league.policies.own_code import Code, locate, own_places, place_entry, read_record, source_entry
 from league.processes.child_process import session_key
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
 from league.store.snapshots import SnapshotManifest
-from league.store.storage import Storage
 
 MARK_FILE = "trust.json"
 MAX_MARK_BYTES = 1 << 18
@@ -53,29 +53,71 @@ class Untrusted(LeagueError):  # noqa: N818
     """A folder names code that this user has not trusted."""
 
 
-def read_config(
-    folder: RunFolder, *, overrides: Sequence[str] = (), text: str | None = None, env: EnvConfig | None = None
-) -> RunConfig:
-    """The configuration of a run folder, after checking that the code it names may be loaded.
+@dataclass(frozen=True)
+class TrustedConfig:
+    """The configuration of a run, whose code may be loaded in this process: `open_config` alone makes one.
+
+    Fields:
+      source: its file. plain: its values, read once.
+    """
+
+    source: Path
+    plain: Mapping[str, object]
+
+    def config(self, overrides: Sequence[str] = ()) -> RunConfig:
+        """The records, with overrides by the user, "dotted.key=value" each: what those name is trusted.
+
+        Raises:
+          ConfigError: with every problem at once.
+        """
+        plain, problems = overridden(self.plain, overrides)
+        known = {found.entry for found in outside_names(self.plain)}
+        admit(found.entry for found in outside_names(plain) if found.entry not in known)
+        return config_of(plain, problems, source=str(self.source))
+
+
+def open_config(folder: RunFolder, *, text: str | None = None, env: EnvConfig | None = None) -> TrustedConfig:
+    """The configuration of a run folder: the one way from a folder to its records.
 
     Args:
-      overrides: "dotted.key=value" each, by the user: what they name is trusted.
       text: of the configuration where it is not that of the folder's file.
       env: the caller's own game; the folder's game is then ignored.
     Raises:
       Untrusted: it names code that may not be loaded. ConfigError, StorageError: it cannot be read.
     """
-    source = str(folder.config_path)
-    text = folder.read_config() if text is None else text
     admit_marked(folder)
-    before, _ = plain_config(text, source=source)
-    names = [found for found in outside_names(before) if env is None or found.kind != "env"]
-    require_trusted(names, what=str(folder.path))
-    _find_moved(folder, names)
-    plain, problems = plain_config(text, source=source, overrides=overrides)
-    known = {found.entry for found in outside_names(before)}
-    admit(found.entry for found in outside_names(plain) if found.entry not in known)
-    return config_of(plain, problems, source=source)
+    plain, _ = plain_config(folder.read_config() if text is None else text, source=str(folder.config_path))
+    names, record = [*outside_names(plain)], read_record(folder)
+    if is_trusted(folder.path):
+        _admit_names(folder.path, names, record)
+    needed = [found for found in names if env is None or found.kind != "env"]
+    require_trusted(needed, what=str(folder.path))
+    _find_moved(folder, needed, record)
+    return TrustedConfig(folder.config_path, plain)
+
+
+def read_config(folder: RunFolder, *, overrides: Sequence[str] = (), env: EnvConfig | None = None) -> RunConfig:
+    """The records of `open_config`, for those who need nothing else of it."""
+    return open_config(folder, env=env).config(overrides)
+
+
+def trust_places(places: Iterable[str | Path]) -> None:
+    """Let this process load the code that is named at these places: the user says so.
+
+    Args:
+      places: folders of runs, snapshots, packages, tournaments and pools, addresses of pools, configurations whose
+        policies from elsewhere are meant, and names of games; as the user wrote them.
+    """
+    admit(_word(place) for place in places)
+
+
+def is_trusted(place: str | Path) -> bool:
+    """True if the user has said of this very place that its code may be loaded."""
+    return is_admitted(_word(place))
+
+
+def _word(place: str | Path) -> str:
+    return f"all of {place}" if "://" in str(place) else f"all of {os.path.realpath(place)}"
 
 
 def require_trusted(names: Iterable[OutsideName], *, what: str) -> None:
@@ -95,13 +137,13 @@ def require_trusted(names: Iterable[OutsideName], *, what: str) -> None:
         )
 
 
-def _find_moved(folder: RunFolder, names: Iterable[OutsideName]) -> None:
+def _find_moved(folder: RunFolder, names: Iterable[OutsideName], record: Mapping[str, Code]) -> None:
     """Have the code of a run read where it lies now.
 
     Raises:
       Untrusted: it lies elsewhere than when the run was made, and is not what the mark says.
     """
-    for found, now in locate(folder.path, names, read_record(folder)):
+    for found, now in locate(folder.path, names, record):
         entry = source_entry(found.name, now)
         if not (is_admitted(place_entry(now)) or (entry is not None and is_admitted(entry))):
             raise Untrusted(
@@ -121,26 +163,13 @@ def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
     return [*outside_names({"env": game, "network": dict(manifest.network)})]
 
 
-def trust_folder(path: Path) -> None:
-    """Let this process load the code that a run, a snapshot's folder or a package names now: the user says so.
-
-    A folder that names nothing is left as it is.
-    """
-    if (path / "manifest.json").is_file():
-        with contextlib.suppress(StorageError, ValueError, KeyError, TypeError):
-            payload = Storage().read_bytes(path / "manifest.json", max_bytes=MAX_PACKAGE_MANIFEST_BYTES)
-            whole = json.loads(payload)
-            is_one = "manifest" in whole
-            for found in [whole["manifest"]] if is_one else [member["snapshot"] for member in whole["members"]]:
-                game = {"id": found["env_id"], "kwargs": found.get("env", {})}
-                _trust_names(path, [*outside_names({"env": game, "network": found["network"]})], {})
-    elif (path / "config.yaml").is_file():
-        folder = RunFolder.open(path)
-        plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))
-        _trust_names(folder.path, [*outside_names(plain)], read_record(folder))
+def admit_trusted(place: Path, manifests: Iterable[SnapshotManifest]) -> None:
+    """Admit the code that snapshots at a place name, where the user trusts the place."""
+    if is_trusted(place):
+        _admit_names(place, [name for manifest in manifests for name in names_of_manifest(manifest)], {})
 
 
-def _trust_names(path: Path, names: Sequence[OutsideName], record: Mapping[str, Code]) -> None:
+def _admit_names(path: Path, names: Sequence[OutsideName], record: Mapping[str, Code]) -> None:
     admit(found.entry for found in names)
     admit(place_entry(now) for _, now in locate(path, names, record))
 

@@ -16,7 +16,7 @@ from league.core.state.commands import ChangeConfig, ChangeLeague
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
-from league.policies.trust import read_config
+from league.policies.trust import open_config
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import this_user
 from league.store.run_folder import HOSTS_FILE, RunFolder
@@ -49,9 +49,8 @@ def settled_config(
         folder.write_config(state.config_text)
         file_text = state.config_text
     text = state.config_text or file_text
-    before = config = read_config(folder, text=text)
-    if overrides:
-        config = read_config(folder, text=text, overrides=overrides)
+    opened = open_config(folder, text=text)
+    before, config = opened.config(), opened.config(overrides)
     if file_text != text:
         _require_the_same(folder, file_text, config)
     changes = tuple(differences(config_plain(before), config_plain(config)))

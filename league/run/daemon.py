@@ -29,6 +29,7 @@ from league.run.operations.operator import Operator
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
 from league.store.journaled_league import JournaledLeague
+from league.store.run_folder import Troubles
 
 POLL_S = 0.2
 DRAIN_S = 60.0
@@ -223,11 +224,13 @@ class Daemon:
             budget_fraction=self._account.fraction,
             phase=phase,
             progress=self._fleet.progress,
-            refused=self._commander.refused,
-            hosts_lost=losses.count,
-            parked=tuple(losses.parked),
-            quarantined_games=sum(losses.quarantined.values()),
-            stuck=losses.stuck,
+            troubles=Troubles(
+                refused=self._commander.refused,
+                hosts_lost=losses.count,
+                parked=tuple(losses.parked),
+                quarantined_games=sum(losses.quarantined.values()),
+                stuck=losses.stuck,
+            ),
             gone=dict(losses.gone),
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from league.hosts.protocol import LearnerProgress
 from league.run.budget import Spent
+from league.store.run_folder import Troubles
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,7 @@ class DaemonStatus:
       spent: since the first start of the run; budget_fraction: part of the budget.
       phase: "training", "rating" or "draining".
       progress: by player, the newest report.
-      refused, hosts_lost: answers refused and hosts lost since the start of the daemon.
-      parked: hosts that were lost so often that they are tried again only now and then.
-      quarantined_games: that failed so often that they are not played any more.
-      stuck: the call of an env that has not come back for long, with its game; empty for none.
+      troubles: hosts, answers and games that were lost.
       gone: host -> why, of those lost and not back yet.
     """
 
@@ -28,9 +26,5 @@ class DaemonStatus:
     budget_fraction: float
     phase: str
     progress: dict[str, LearnerProgress]
-    refused: int
-    hosts_lost: int
-    parked: tuple[str, ...] = ()
-    quarantined_games: int = 0
-    stuck: str = ""
+    troubles: Troubles = field(default_factory=Troubles)
     gone: Mapping[str, str] = field(default_factory=dict)

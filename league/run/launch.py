@@ -25,7 +25,7 @@ from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources
 from league.policies.policy_store import is_game_of
 from league.policies.teacher import find_teacher
-from league.policies.trust import names_of_league, read_config, require_trusted, trust_folder
+from league.policies.trust import is_trusted, names_of_league, require_trusted
 from league.run.budget import BUDGET, Limits, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
@@ -39,15 +39,13 @@ from league.store.run_folder import RunFolder, new_run_path, require_lasting
 from league.store.snapshots import LocalSnapshotStore
 
 
-def train(
-    source: Path | str, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits, trust: bool = False
-) -> Ended:
+def train(source: Path | str, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits) -> Ended:
     """Start a new run, its open settings chosen by `league.config.auto`.
 
     Args:
-      source: path of a configuration, or the id of an env.
+      source: path of a configuration, or the id of an env; where it is trusted, so are the sources of its fixed
+        opponents and its teacher, see `league.policies.trust`.
       limits: of this command; they are the budget where the configuration has none.
-      trust: whether code is loaded that the sources of fixed opponents and teacher name, see `league.policies.trust`.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
@@ -55,7 +53,7 @@ def train(
     limit = BudgetConfig(limits.seconds, limits.core_seconds, limits.env_steps)
     found = resolve(str(source), overrides=overrides, limit=limit, ends_by_steps=limits.env_steps is not None)
     run_dir = run_dir or new_run_path(found.config.name, now=datetime.now(), root=runs)
-    run = _new_run(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits, trust=trust)
+    run = _new_run(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits)
     return run_session(run, limits=limits)
 
 
@@ -66,7 +64,6 @@ def start(
     source: Path,
     run_dir: Path | None,
     limits: Limits,
-    trust: bool = False,
 ) -> Ended:
     """Start a new run with a whole configuration.
 
@@ -75,7 +72,7 @@ def start(
       source: the file that the configuration is from; beside it imported policies are looked for.
     Raises: as `train`.
     """
-    run = _new_run(config, reasons, source=source, run_dir=run_dir, limits=limits, trust=trust)
+    run = _new_run(config, reasons, source=source, run_dir=run_dir, limits=limits)
     return run_session(run, limits=limits)
 
 
@@ -86,12 +83,11 @@ def _new_run(
     source: Path,
     run_dir: Path | None,
     limits: Limits,
-    trust: bool,
 ) -> PreparedRun:
     """Make the folder and the league of a run, once everything that the configuration names has been tried."""
     path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()  # before code of others is run
     beside = source.absolute().parent
-    if trust:
+    if is_trusted(source):
         trust_sources(config, folder=beside)
     begin_stage("trying the parts that the configuration names")
     spec = spec_of(config.env)
@@ -123,22 +119,20 @@ def resume(
     limits: Limits,
     overrides: Sequence[str] = (),
     restore_config: bool = False,
-    trust: bool = False,
 ) -> Ended:
-    """Continue a run from its journal and stores.
+    """Continue a run from its journal and stores; one that the user trusts is from then on theirs.
 
     Args:
-      trust: whether code is loaded that the run names although this user did not train it; from then on it is theirs.
       overrides: "dotted.key=value" each, a change of the configuration that the journal keeps.
       restore_config: write config.yaml again as the journal has it.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
-    run = _known_run(path, overrides=overrides, restore_config=restore_config, trust=trust)
+    run = _known_run(path, overrides=overrides, restore_config=restore_config)
     return run_session(run, limits=limits)
 
 
-def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool, trust: bool) -> PreparedRun:
+def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool) -> PreparedRun:
     """Open a run as its journal knows it."""
     folder = RunFolder.open(path)
     with contextlib.ExitStack() as held:
@@ -148,9 +142,10 @@ def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool, tr
             folder.journal_path, at_least_seq=folder.durable_seq(), wall_time=time.time, storage=folder.storage
         )
         held.callback(league.close)
-        if trust:
-            _trust_run(folder, league)
         config = settled_config(folder, league, overrides=overrides, restore=restore_config)
+        if is_trusted(folder.path):  # with its journal and the sources of its imported policies
+            admit_names(found.entry for found in names_of_league(league.state))
+            trust_sources(config, folder=Path.cwd())
         require_trusted(names_of_league(league.state), what=str(folder.path))
         spec = spec_of(config.env)
         require_working_names(config, spec, source=str(folder.path))
@@ -183,13 +178,6 @@ def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:
         scoring_of(config.league.payoff, spec),
         kind=kind_of_run(config, spec),
     )
-
-
-def _trust_run(folder: RunFolder, league: JournaledLeague) -> None:
-    """Trust a run folder, its journal, and the sources of its imported policies."""
-    trust_folder(folder.path)
-    admit_names(found.entry for found in names_of_league(league.state))
-    trust_sources(read_config(folder), folder=Path.cwd())
 
 
 def has_spent_its_budget(folder: RunFolder) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -71,8 +71,26 @@ class AlertStatus:
     since: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Troubles:
+    """The troubles of a run as its daemon counts them: a part of the heartbeat, and from there of every view of a run.
+
+    Fields:
+      refused, hosts_lost: answers refused and hosts lost since the daemon's start.
+      parked: hosts that were lost so often that they are tried again only now and then.
+      quarantined_games: that failed so often that they are not played any more.
+      stuck: the call of an env that has not come back for long, with its game; empty for none.
+    """
+
+    refused: int = 0
+    hosts_lost: int = 0
+    parked: tuple[str, ...] = ()
+    quarantined_games: int = 0
+    stuck: str = ""
+
+
 @dataclass(frozen=True)
-class RunStatus:
+class RunStatus(Troubles):
     """The daemon's heartbeat, written about once a second; it is not durable, and only the journal is the truth.
 
     Fields:
@@ -84,12 +102,8 @@ class RunStatus:
       games, env_steps, players, snapshots: totals of the league.
       steps_per_s: env steps per second, recent.
       message: one line for people, such as why the run failed.
-      refused, hosts_lost: answers refused and hosts lost since the daemon's start.
       trained_s: seconds trained since the run's first start; budget_spent: fraction of the budget in [0, 1]. None
         before the daemon has counted either.
-      parked: hosts that were lost so often that they are tried again only now and then.
-      quarantined_games: that failed so often that they are not played any more.
-      stuck: the call of an env that has not come back for long, with its game.
       alerts: that have not recovered. paused_by: who paused training, empty where it is not paused.
     """
 
@@ -105,15 +119,36 @@ class RunStatus:
     players: int = 0
     snapshots: int = 0
     message: str = ""
-    refused: int = 0
-    hosts_lost: int = 0
     trained_s: float | None = None
     budget_spent: float | None = None
-    parked: tuple[str, ...] = ()
-    quarantined_games: int = 0
-    stuck: str = ""
     alerts: tuple[AlertStatus, ...] = ()
     paused_by: str = ""
+
+
+NEVER = RunStatus(Holder(0, "", 0), "stopped", 0.0, 0.0, 0)
+"""In the place of a heartbeat, before the first."""
+
+
+@dataclass(frozen=True)
+class RunAccount:
+    """The daemon of a run as its folder shows it now: what every view of a run draws from.
+
+    Fields:
+      status: the last heartbeat. Its phase may also be "killed": it ended without a last heartbeat; or "silent": it
+        runs on another host and has not written for minutes. Of a daemon that is gone there is no more than still
+        holds: no workers, speed, parked hosts, call that is stuck, alerts or pause.
+      live: whether the daemon works on the run.
+      age_s: seconds since the daemon last wrote, 0 before the first heartbeat.
+    """
+
+    status: RunStatus = NEVER
+    live: bool = False
+    age_s: float = 0.0
+
+    @property
+    def began(self) -> bool:
+        """True once there was a heartbeat."""
+        return self.status is not NEVER
 
 
 def _no_run(path: Path) -> str:
@@ -187,12 +222,21 @@ class RunFolder:
         """Make the folder of logs, before the run itself is made where something else already writes there."""
         self.storage.make_folder(self.logs_path)
 
-    def phase_of(self, status: RunStatus) -> str:
-        """The phase of a run with that heartbeat; "killed" where its daemon ended without a last one, or "silent" where
-        a daemon of another host has not written for minutes."""
-        if status.phase in ("stopped", "failed") or self.is_live(status):
-            return status.phase
-        return "killed" if is_of_this_host(status.daemon) else "silent"
+    def account(self) -> RunAccount:
+        """The daemon of the run as it is now. Raises as `read_status`."""
+        return self.account_of(self.read_status())
+
+    def account_of(self, status: RunStatus | None) -> RunAccount:
+        """As `account`, from a heartbeat that was read before; None before the first."""
+        if status is None:
+            return RunAccount()
+        age_s = max(time.time() - status.heartbeat_at, 0.0)
+        if self.is_live(status):
+            return RunAccount(status, live=True, age_s=age_s)
+        lost = "killed" if is_of_this_host(status.daemon) else "silent"
+        phase = status.phase if status.phase in ("stopped", "failed") else lost
+        gone = replace(status, phase=phase, workers=(), steps_per_s=0.0, parked=(), stuck="", alerts=(), paused_by="")
+        return RunAccount(gone, age_s=age_s)
 
     def read_config(self) -> str:
         """The resolved configuration as written at the start.

@@ -52,19 +52,19 @@ class Copy:
     weights: tuple[float, ...] = ()
 
 
-class Selection(Protocol):
+class PbtSelection(Protocol):
     """Judges a trial of at least two candidates; None: the player stays as it is. A dataclass of its options."""
 
     def __call__(self, trial: SelectionTrial, rng: np.random.Generator, /) -> Copy | None: ...
 
 
-def selection_of(config: PbtConfig) -> Selection:
+def selection_of(config: PbtConfig) -> PbtSelection:
     """The PBT selection that the settings name.
 
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Selection, make(PBT_SELECTIONS, config.selection, what="selection"))
+    return cast(PbtSelection, make(PBT_SELECTIONS, config.selection, what="selection"))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ PBT_SELECTIONS: Mapping[str, str] = {
     "tournament": "league.core.pbt.pbt_selection:BinaryTournament",
     "weighted_mean": "league.core.pbt.pbt_selection:WeightedMean",
 }
-"""Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
+"""Name -> "module:attribute" of a `league.core.pbt.pbt_selection.PbtSelection`."""
 
 AUTO = "auto"
 """The name that leaves the choice of a solver to the number of sides."""

@@ -42,7 +42,7 @@ from league.policies.package import (
 )
 from league.policies.select import Selection
 from league.policies.stored_game import game_record
-from league.policies.trust import mark, names_of_manifest, trust_folder
+from league.policies.trust import mark, names_of_manifest
 from league.stages import begin_stage
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage, temporary_path
@@ -98,7 +98,6 @@ def export_policy(
     bots: Sequence[str] = (),
     seed: int = 0,
     limit_s: float = 60.0,
-    trust: bool = False,
     storage: Storage | None = None,
     progress: Progress | None = None,
 ) -> Exported:
@@ -111,7 +110,6 @@ def export_policy(
       graphs: kinds of graphs to write beside the weights, see `league.deploy.export.graphs`.
       games: against each bot, for the card; 0 plays none. bots: names as in `make_bot`. seed: of these games.
       limit_s: longest time for these games.
-      trust: whether to load code that the source names, regardless of its author.
     Raises:
       LeagueError: no such policy, a damaged file, the target exists, a graph differs from its network, or the policy
         cannot be played with what its game shows.
@@ -119,8 +117,6 @@ def export_policy(
     """
     if target.exists():
         raise LeagueError(f"{target} is there already: choose another folder, or remove it first.")
-    if trust:
-        trust_folder(source)
     begin_stage(f"loading {player} of {source}")
     chosen = choose_export(source, player)
     policies = _policies(chosen)

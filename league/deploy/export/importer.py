@@ -15,7 +15,7 @@ from league.policies.frozen import FrozenFolder
 from league.policies.loading import load_frozen
 from league.policies.package import PackageManifest, is_package, read_frozen_folder, read_package, verify_files
 from league.policies.policy_store import env_of, fits
-from league.policies.trust import names_of_manifest, trust_folder
+from league.policies.trust import names_of_manifest
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,15 @@ class Imported:
         return msgspec.json.encode({"path": str(self.path), "verified": verified, "manifest": self.manifest}).decode()
 
 
-def verify_package(path: Path, *, trust: bool = False) -> Imported:
+def verify_package(path: Path) -> Imported:
     """Read every byte of a package and build its networks; nothing of it is executed.
 
-    Args:
-      trust: whether to load code that it names, such as an encoder of its author's.
     Raises:
       CorruptSnapshot: a file is missing or not what was written.
       PolicyMismatch: weights do not fit the network or the game. Untrusted: it needs code of others.
     """
     if not is_package(path):
         raise LeagueError(f"{path} is no package of an exported policy: `league export RUN {path}` makes one.")
-    if trust:
-        trust_folder(path)
     manifest = read_package(path)
     num_bytes = verify_files(path, manifest)
     frozen = read_frozen_folder(path)

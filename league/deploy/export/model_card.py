@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from league.deploy.export.seat_table import seat_table
-from league.deploy.export.strength import MeanReturn, Rating, Score, Strength
+from league.deploy.export.strength import CardReturn, Rating, Score, Strength
 from league.policies.package import PackageManifest
 
 MAX_SHOWN = 16
@@ -124,7 +124,7 @@ def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageMan
     ]
 
 
-def _returns(returns: tuple[MeanReturn, ...], greedy: bool | None) -> list[str]:
+def _returns(returns: tuple[CardReturn, ...], greedy: bool | None) -> list[str]:
     if not returns:
         return []
     return [

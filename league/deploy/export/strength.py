@@ -46,7 +46,7 @@ class Score(msgspec.Struct, frozen=True):
     by_team: tuple[float, ...]
 
 
-class MeanReturn(msgspec.Struct, frozen=True):
+class CardReturn(msgspec.Struct, frozen=True):
     """The mean return of a seat in a game of one team, with a 95 % interval. name: of the policy, or of a bot."""
 
     name: str
@@ -72,7 +72,7 @@ class Strength(msgspec.Struct, frozen=True):
     ratings: tuple[Rating, ...]
     rated: int
     scores: tuple[Score, ...]
-    returns: tuple[MeanReturn, ...]
+    returns: tuple[CardReturn, ...]
     greedy: bool | None
     exact: float | None
     gaps: tuple[str, ...]
@@ -114,7 +114,7 @@ def strength_of(
         if row.games
     )
     returns = tuple(
-        MeanReturn(row.name, row.games, row.mean_return.value, row.mean_return.low, row.mean_return.high)
+        CardReturn(row.name, row.games, row.mean_return.value, row.mean_return.low, row.mean_return.high)
         for row in (() if played is None else played.returns)
         if row.games
     )
@@ -132,7 +132,7 @@ def _exact_of(selection: Selection, exact: ExactExports | None) -> float | None:
     return exact.values.get(name)
 
 
-def _gaps_alone(returns: Sequence[MeanReturn]) -> list[str]:
+def _gaps_alone(returns: Sequence[CardReturn]) -> list[str]:
     """In a game of one team."""
     return [] if returns else ["It was not played when it was exported."]
 

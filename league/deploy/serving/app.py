@@ -25,7 +25,7 @@ from league.deploy.serving.wire import (
     SESSIONS,
     ActRequest,
     PolicyFacts,
-    Refusal,
+    ServingRefusal,
     SessionAnswer,
     to_json,
 )
@@ -252,7 +252,7 @@ def _methods_of(path: str) -> tuple[str, ...]:
 
 
 def _refused(status: int, reason: str, *, allow: str = "") -> Reply:
-    return Reply(status, to_json(Refusal(reason)), retry=status == 503, allow=allow)
+    return Reply(status, to_json(ServingRefusal(reason)), retry=status == 503, allow=allow)
 
 
 def _facts_of(policy: ServedPolicy, config: ServingConfig) -> PolicyFacts:

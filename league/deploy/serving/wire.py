@@ -91,7 +91,7 @@ class PolicyFacts(msgspec.Struct, frozen=True):
     league_version: str
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class ServingRefusal(msgspec.Struct, frozen=True):
     """The refusal of a request. error: one sentence on its reason."""
 
     error: str

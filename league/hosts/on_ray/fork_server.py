@@ -91,7 +91,7 @@ class ForkServer:
 
 
 @dataclass(frozen=True)
-class Request:
+class ForkRequest:
     """A program to become.
 
     Fields:
@@ -127,7 +127,7 @@ class Request:
         runpy.run_path(self.command[0], run_name="__main__")
 
 
-def serve(listener: socket.socket) -> Request | None:
+def serve(listener: socket.socket) -> ForkRequest | None:
     """Fork a process for every request, until standard input closes.
 
     Returns:
@@ -152,7 +152,7 @@ def serve(listener: socket.socket) -> Request | None:
                     asker.sendall(b"\n")
 
 
-def _read(asker: socket.socket) -> Request | None:
+def _read(asker: socket.socket) -> ForkRequest | None:
     """None where it breaks off: the raylet will ask again."""
     asker.settimeout(REQUEST_S)
     files: list[int] = []
@@ -162,7 +162,7 @@ def _read(asker: socket.socket) -> Request | None:
         while left and (part := asker.recv(left)):
             parts.append(part)
             left -= len(part)
-        return Request(**json.loads(b"".join(parts)), files=files)
+        return ForkRequest(**json.loads(b"".join(parts)), files=files)
     except (OSError, TypeError, ValueError):
         for file in files:
             os.close(file)

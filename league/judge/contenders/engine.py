@@ -25,7 +25,7 @@ MAX_STRIKES = 3
 """Failures after which a program is not started again within a batch of games."""
 DEADLINE_S = 60.0
 """Seconds that a move may take."""
-START_S = 20.0
+START_S = 60.0
 """Seconds that a program may take to start or to answer anything but a request for a move."""
 FOLDERS = ("/usr/games", "/usr/local/games")
 """Where systems keep games, beside the folders of $PATH."""

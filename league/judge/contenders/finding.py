@@ -24,7 +24,7 @@ from league.judge.contenders.contender import (
     UnknownContender,
     plain_game,
 )
-from league.judge.contenders.stored import find_stored, trust_stored
+from league.judge.contenders.stored import find_stored
 from league.policies.policy_store import spec_hash
 
 CONTENDERS: Mapping[str, str] = {
@@ -36,19 +36,16 @@ CONTENDERS: Mapping[str, str] = {
 """Kind, the word before the first colon -> "module:attribute" of its `Finder`; anything else is a folder."""
 
 
-def find_contenders(written: Sequence[str], *, trust: bool = False) -> tuple[Contender, ...]:
+def find_contenders(written: Sequence[str]) -> tuple[Contender, ...]:
     """The contenders that names stand for, in their order; a folder of snapshots stands for all of them.
 
     Args:
       written: `RUN:NAME`, a folder of a snapshot, of several or of an exported policy, or one of `CONTENDERS`.
-      trust: whether to load code that the folders name, regardless of their authors.
     Raises:
       LeagueError: a name stands for nothing, or two for the same. EnvError: no such bot, or a game cannot be made.
     """
     found: list[Contender] = []
     for text in written:
-        if trust and _kind_of(text) is None:
-            trust_stored(text)
         found.extend(finder_of(text)(text))
     names = [contender.name for contender in found]
     twice = next((name for name in names if names.count(name) > 1), None)

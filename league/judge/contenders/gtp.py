@@ -32,7 +32,7 @@ def find_gtp(written: str) -> tuple[EngineContender, ...]:
 
 
 class GtpProgram:
-    """A running program. Raises EngineFailed: it does not start, or refuses the board."""
+    """A running program. Raises EngineFailed: it does not start."""
 
     def __init__(self, command: EngineCommand, notation: Notation) -> None:
         words = [command.program, *ARGUMENTS.get(Path(command.program).name, ())]
@@ -43,12 +43,11 @@ class GtpProgram:
             self._process = LineWorker(words, ends_with_parent=True)
         except LineWorkerFailed as error:
             raise EngineFailed(str(error)) from error
+        self._board = (f"boardsize {notation.board_size}", f"komi {notation.komi:g}")
         self._game: object = None
         self._shown = 0
         try:
             self._title = f"{self._ask('name')} {self._ask('version')}".strip()
-            self._ask(f"boardsize {notation.board_size}")
-            self._ask(f"komi {notation.komi:g}")
         except EngineFailed:
             self.close()
             raise
@@ -61,7 +60,8 @@ class GtpProgram:
     def move(self, position: Position, moves: Sequence[str], *, game: object) -> str:
         """See `EngineProgram`. It is shown the whole game again where it played another one since."""
         if game is not self._game:
-            self._ask("clear_board")
+            for command in (*self._board, "clear_board"):
+                self._ask(command)
             self._game, self._shown = game, 0
         for number in range(self._shown, len(moves)):
             self._ask(f"play {COLOURS[number % 2]} {moves[number]}")

@@ -11,7 +11,6 @@ from league.agents.acting.policy import Policy
 from league.config.contender_names import split_source
 from league.core.state.records import BOT_PREFIX
 from league.envs.bots import BOTS
-from league.envs.plugins import admit
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
 from league.policies.auto_export import AUTO
@@ -21,7 +20,7 @@ from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import copies_at, frozen_copies, load_copies
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import env_of, spec_hash
-from league.policies.trust import names_of_manifest, require_trusted, trust_folder
+from league.policies.trust import admit_trusted, names_of_manifest, require_trusted
 
 MANIFEST = "manifest.json"
 
@@ -85,26 +84,14 @@ def find_stored(written: str) -> tuple[StoredContender, ...]:
     return (_of_folder(written, folder, name or AUTO),)
 
 
-def trust_stored(written: str) -> None:
-    """Trust the code that the folder of a written contender names."""
-    folder, _ = split_source(written)
-    if folder.exists():
-        trust_folder(folder)
+def contender_of_copies(name: str, reason: str, copies: Sequence[FrozenCopy], source: Path) -> StoredContender:
+    """A contender from weights on hand. source: where they lie.
 
-
-def contender_of_copies(
-    name: str, reason: str, copies: Sequence[FrozenCopy], source: Path, *, trust: bool = False
-) -> StoredContender:
-    """A contender from weights on hand.
-
-    Args:
-      trust: whether to load code that their manifests name.
     Raises:
       Untrusted: its game is code that this user has not trusted. EnvError: the game cannot be made.
     """
     manifest = copies[0].manifest
-    if trust:
-        admit(name.entry for copy in copies for name in names_of_manifest(copy.manifest))
+    admit_trusted(source, (copy.manifest for copy in copies))
     require_trusted(names_of_manifest(manifest), what=str(source))
     env = env_of(manifest)
     game = plain_game(env, spec_of(replace(env, workers=0)), manifest.kind)

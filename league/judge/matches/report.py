@@ -125,7 +125,6 @@ def evaluate_run(
     opening_plies: int = 2,
     greedy: bool | None = None,
     simulations: int = 0,
-    trust: bool = False,
     progress: Progress | None = None,
     limit_s: float | None = None,
     replays: Path | None = None,
@@ -143,7 +142,6 @@ def evaluate_run(
       greedy: None takes the likeliest action where two sides move in turn and nothing hidden is known. Elsewhere it
         samples, since a fixed choice is easily exploited there.
       simulations: of policies before each move, see `LoadedPolicy.as_seat_policy`.
-      trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`. replays: folder in which the games are recorded; None records nothing.
       limit_s: seconds of the games, after which it ends with those that it has; too dear bots are left out with a note.
         The search for the least exploitable export takes as long at most, and is made once.
@@ -153,7 +151,7 @@ def evaluate_run(
       EnvError: the game cannot be played here, or there is no such bot.
     """
     search = Search() if limit_s is None else Search(min(limit_s, ASK_S))
-    run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust, search=search)
+    run, found = open_contenders(Path(run_path), players, seed=seed, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
     greedy = not run.kind.must_mix if greedy is None else greedy
     policies: dict[str, Policy] = {

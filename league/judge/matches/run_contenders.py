@@ -21,7 +21,6 @@ from league.policies.loading import (
 )
 from league.policies.package import is_frozen_folder
 from league.policies.select import UnknownPolicy
-from league.policies.trust import trust_folder
 
 
 @dataclass(frozen=True)
@@ -46,22 +45,18 @@ class RunContender:
 
 
 def open_contenders(
-    path: Path, players: Sequence[str], *, seed: int, trust: bool = False, search: Search | None = None
+    path: Path, players: Sequence[str], *, seed: int, search: Search | None = None
 ) -> tuple[OpenRun, tuple[RunContender, ...]]:
     """The run at `path`, or the snapshot as a run of its own, and those who play.
 
     Args:
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
-      trust: whether to load code that these folders name, regardless of their authors.
       search: for the least exploitable export of the run.
     Raises:
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
     if not players:
         raise UnknownPolicy(f"no policy was named to play: give auto, {', '.join(EXPORTS)}, a player or a snapshot.")
-    if trust:
-        for folder in (path, *(folder for folder, name in map(split_source, players) if name)):
-            trust_folder(folder)
     frozen, single = None, None
     if is_frozen_folder(path):
         run, frozen = open_frozen(path)

@@ -21,7 +21,7 @@ from league.envs.seat_plan import SeatPlan
 from league.errors import ConfigError, LeagueError
 from league.judge.contenders.contender import Game, plain_game
 from league.judge.contenders.finding import CONTENDERS, find_contenders, require_playable
-from league.judge.contenders.stored import find_stored, trust_stored
+from league.judge.contenders.stored import find_stored
 from league.judge.pools.core.records import BOT, OUTSIDE, PoolGame, PoolPolicy
 from league.judge.pools.core.rules import AlreadyThere, PoolRefused
 from league.judge.pools.folder import PoolFolder
@@ -31,7 +31,7 @@ from league.judge.pools.pool import Pool, PoolError, PoolInUse, create_pool, ope
 from league.judge.pools.push import push_copy
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import frozen_copies, open_run
-from league.policies.trust import require_trusted
+from league.policies.trust import is_trusted, require_trusted
 from league.store.storage import Storage
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -42,9 +42,7 @@ ALL_SNAPSHOTS = "snapshots"
 """NAME of RUN:NAME for every snapshot that the run froze and still has."""
 
 
-def make_pool(
-    path: Path, *, env_id: str, options: Sequence[str], anchors: Sequence[str], opening_plies: int, trust: bool
-) -> str:
+def make_pool(path: Path, *, env_id: str, options: Sequence[str], anchors: Sequence[str], opening_plies: int) -> str:
     """Make a pool with its anchors; returns a sentence.
 
     Args:
@@ -53,34 +51,32 @@ def make_pool(
     Raises:
       PoolError: it cannot be made so. EnvError: the game or a bot cannot be made.
     """
-    env = _game_of(env_id, dict(map(_option, options)), trust=trust)
+    env = _game_of(env_id, dict(map(_option, options)))
     spec = spec_of(dataclasses.replace(env, workers=0))
     fixed = [_anchor(text, Game(env, spec)) for text in anchors]
     folder = PoolFolder(path)
     seats = msgspec.json.decode(msgspec.json.encode(SeatPlan.of(env).plain()))  # as the journal gives them back
     game = PoolGame(env.id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies, seats=seats)
     create_pool(folder, game)
-    with open_pool(folder, trust=trust) as pool:
+    with open_pool(folder) as pool:
         for anchor in fixed:
             _join(pool, anchor)
     known = ", ".join(f"{anchor.name} at {anchor.elo:g}" for anchor in fixed)
     return f"{path} is a rating pool of {env.id}, anchored by {known}."
 
 
-def _game_of(written: str, options: dict[str, object], *, trust: bool) -> EnvConfig:
+def _game_of(written: str, options: dict[str, object]) -> EnvConfig:
     """The game that is named, or that of a folder with policies."""
     if Path(written).is_dir():
-        if trust:
-            trust_stored(written)
         env = find_stored(written)[0].game.env
         return dataclasses.replace(env, kwargs={**env.kwargs, **options}, workers=0)
     env = EnvConfig(absolute_game(written, (Path.cwd(),)), options)
-    if not trust:
+    if not is_trusted(written):
         require_trusted(outside_names({"env": {"id": env.id, "kwargs": dict(env.kwargs)}}), what="--game")
     return env
 
 
-def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> list[str]:
+def add_contenders(path: Path, contenders: Sequence[str]) -> list[str]:
     """Have policies join; returns a sentence for each.
 
     Raises:
@@ -89,12 +85,12 @@ def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> lis
     folder = PoolFolder(path).require()
     outside = [text for text in contenders if is_outside(text)]
     stored = [text for text in contenders if not text.startswith(BOT_PREFIX) and text not in outside]
-    copies = [found for text in stored for found in copies_of(text, trust=trust)]
+    copies = [found for text in stored for found in copies_of(text)]
     bots = [text for text in contenders if text.startswith(BOT_PREFIX)]
     for bot in bots:
         _require_bot(bot)
     try:
-        with open_pool(folder, trust=trust) as pool:
+        with open_pool(folder) as pool:
             game = Game(env_of(pool.game), pool.spec)
             joined = [_add_named(pool, PoolPolicy(bot, BOT, source=ADDED)) for bot in bots]
             joined += [_add_named(pool, _outside(text, game, source=ADDED)) for text in outside]
@@ -105,21 +101,19 @@ def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> lis
         return [push_copy(folder, name, copy, storage=Storage()) for name, copy in copies]
 
 
-def push(path: Path, source: str, *, trust: bool) -> list[str]:
+def push(path: Path, source: str) -> list[str]:
     """Put policies into a pool's inbox, live or not; returns a sentence for each."""
     folder = PoolFolder(path).require()
-    return [push_copy(folder, name, copy, storage=Storage()) for name, copy in copies_of(source, trust=trust)]
+    return [push_copy(folder, name, copy, storage=Storage()) for name, copy in copies_of(source)]
 
 
-def copies_of(text: str, *, trust: bool) -> list[tuple[str, FrozenCopy]]:
+def copies_of(text: str) -> list[tuple[str, FrozenCopy]]:
     """The frozen policies that "RUN", "RUN:NAME" or a folder stands for, with their names in a pool.
 
     Raises:
       LeagueError: there are none.
     """
     folder, name = split_source(text)
-    if trust:
-        trust_stored(text)
     if name == ALL_SNAPSHOTS:
         run = open_run(folder)
         home = run.path.resolve().name

@@ -15,6 +15,7 @@ from league.judge.contenders.contender import Contender, OpenConditions, plain_g
 from league.judge.contenders.finding import finder_of
 from league.judge.pools.core.records import BOT, OUTSIDE, PoolPolicy
 from league.policies.loading import build_policy
+from league.policies.trust import is_trusted
 from league.store.snapshots import SnapshotManifest
 
 MAX_HELD = 64
@@ -36,17 +37,17 @@ class ReadyPolicies:
     """Policies ready to play, the least recently used going first.
 
     Args:
-      env, spec: of the game. weights: where those of snapshots come from. source: for messages.
-      trust: whether to run programs and ask addresses that only the pool names.
+      env, spec: of the game. weights: where those of snapshots come from.
+      pool: its folder or address; where the user trusts it, the programs and addresses that only it names are used.
     """
 
-    def __init__(self, env: EnvConfig, spec: EnvSpec, weights: Weights, *, source: Path, trust: bool) -> None:
+    def __init__(self, env: EnvConfig, spec: EnvSpec, weights: Weights, *, pool: Path | str) -> None:
         self._game = plain_game(env, spec)
-        self._trust = trust
+        self._is_trusted = is_trusted(pool)
         self._found: dict[str, Contender] = {}
         self._spec = spec
         self._weights = weights
-        self._source = source
+        self._source = Path(pool)
         self._held: OrderedDict[str, Policy] = OrderedDict()
 
     @contextmanager
@@ -63,7 +64,7 @@ class ReadyPolicies:
             yield self._get(policy, seed=seed)
 
     def _outside(self, policy: PoolPolicy) -> Contender:
-        if not self._trust:
+        if not self._is_trusted:
             raise NotHere(
                 policy.name, "only the pool names it; give --trust to run its programs and ask its addresses."
             )

@@ -37,7 +37,7 @@ from league.judge.pools.folder import PoolFolder
 from league.judge.pools.inbox import Inbox
 from league.judge.pools.journaled_pool import JournaledPool
 from league.judge.pools.play import env_of
-from league.policies.trust import require_trusted
+from league.policies.trust import is_trusted, require_trusted
 from league.store.lock import RunLock
 from league.store.snapshots import LocalSnapshotStore
 from league.store.storage import Storage
@@ -255,15 +255,12 @@ def create_pool(folder: PoolFolder, game: PoolGame, *, storage: Storage | None =
 def open_pool(
     folder: PoolFolder,
     *,
-    trust: bool = False,
     say: Callable[[str], object] = lambda sentence: None,
     clock: Callable[[], float] = time.monotonic,
     storage: Storage | None = None,
 ) -> Iterator[Pool]:
     """A pool to work on, for as long as the block takes.
 
-    Args:
-      trust: whether to load the code of a game that is not built in.
     Raises:
       MissingRun, JournalError: there is none that can be read. PoolInUse: another process works on it.
       Untrusted: its game is code from outside. EnvError: its game cannot be made here.
@@ -276,7 +273,7 @@ def open_pool(
             game = journaled.state.game
             if game is None:
                 raise MissingRun(f"{folder.path} is no whole rating pool: remove it, and make it again.")
-            if not trust:
+            if not is_trusted(folder.path):
                 require_trusted(
                     outside_names({"env": {"id": game.env_id, "kwargs": game.options}}), what=str(folder.path)
                 )

@@ -25,15 +25,13 @@ def run_here(
     source: Path,
     idle: Callable[[float], object] = time.sleep,
     progress: Callable[[int], object] = lambda games: None,
-    trust: bool = False,
 ) -> int:
     """Play batches while `still` says yes; returns the games counted. A batch in hand is given up at the end.
 
     Args:
       source: the pool's folder. idle: waits so many seconds. progress: called with the games counted so far.
-      trust: as of `ReadyPolicies`.
     """
-    ready = ReadyPolicies(env_of(pool.game), pool.spec, pool.store.get, source=source, trust=trust)
+    ready = ReadyPolicies(env_of(pool.game), pool.spec, pool.store.get, pool=source)
     games = 0
     while still():
         granted = pool.lease("this process")

@@ -19,7 +19,7 @@ from league.judge.tournaments.records import (
     BatchKey,
     BatchPlayed,
     Enrolled,
-    Member,
+    EnrolledPolicy,
     TournamentConfig,
     TournamentCreated,
 )
@@ -97,14 +97,12 @@ class TournamentFolder:
         """Keep a contender's weights in the folder, so that the tournament no longer needs where they came from."""
         members = []
         for copy in contender.copies:
-            members.append(Member(copy.name, copy.weight, self.snapshots.put(copy.weights, copy.manifest)))
+            members.append(EnrolledPolicy(copy.name, copy.weight, self.snapshots.put(copy.weights, copy.manifest)))
         return Enrolled(contender.name, contender.identity, contender.reason, tuple(members))
 
-    def contender(self, enrolled: Enrolled, *, trust: bool) -> Contender:
+    def contender(self, enrolled: Enrolled) -> Contender:
         """An enrolled contender again.
 
-        Args:
-          trust: whether to load code that the manifests of its weights name.
         Raises:
           OtherTournament: a bot or an engine is not the one that was enrolled. LeagueError: it cannot be had.
         """
@@ -113,7 +111,7 @@ class TournamentFolder:
             for member in enrolled.members:
                 weights, manifest = self.snapshots.get(member.digest)
                 copies.append(FrozenCopy(member.name, member.weight, weights, manifest))
-            return contender_of_copies(enrolled.name, enrolled.reason, copies, self.path, trust=trust)
+            return contender_of_copies(enrolled.name, enrolled.reason, copies, self.path)
         (found,) = finder_of(enrolled.name)(enrolled.name)
         if found.identity != enrolled.identity:
             raise OtherTournament(

@@ -50,7 +50,7 @@ class TournamentConfig:
 
 
 @dataclass(frozen=True)
-class Member:
+class EnrolledPolicy:
     """One policy of a contender. weight: in its mixture. digest: of its weights in the folder's store."""
 
     name: str
@@ -65,7 +65,7 @@ class Enrolled:
     name: str
     identity: str
     reason: str
-    members: tuple[Member, ...] = ()
+    members: tuple[EnrolledPolicy, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from league.judge.tournaments.play_round import field_of, play_round, players_of
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
 from league.judge.tournaments.report import TournamentReport, report_of, sprt_csv, tournament_csv
 from league.judge.tournaments.tournament import Tournament
+from league.policies.trust import is_trusted
 
 EVERY_CORE = Where()
 Progress = Callable[[Callable[[], TournamentReport], int, int], None]
@@ -34,7 +35,6 @@ def play_tournament(
     config: TournamentConfig | None,
     *,
     where: Where = EVERY_CORE,
-    trust: bool = False,
     progress: Progress | None = None,
 ) -> TournamentReport:
     """Play a tournament in a folder, from where it stands.
@@ -43,7 +43,6 @@ def play_tournament(
       path: of the folder, which is made where there is none.
       config: None continues the tournament of the folder.
       where: games are played.
-      trust: whether to load code that folders name, regardless of their authors.
     Returns:
       The report, which does not depend on where games are played or on interruptions. It is also left in the folder
       as report.json, standings.csv, tests.csv (of sequential tests) and report.html.
@@ -58,13 +57,13 @@ def play_tournament(
         if begun is None:
             if config is None:
                 raise LeagueError(f"the tournament in {path} never began: name its contenders again.")
-            contenders, begun = _begin(folder, config, trust=trust)
+            contenders, begun = _begin(folder, config)
         else:
             if config is not None:
                 require_same(config, begun.created.config, path)
-            elif not trust:
+            elif not is_trusted(path):
                 _require_no_program(begun.created, path)
-            contenders = tuple(folder.contender(enrolled, trust=trust) for enrolled in begun.created.contenders)
+            contenders = tuple(folder.contender(enrolled) for enrolled in begun.created.contenders)
         report = _play(folder, begun, contenders, where=where, progress=progress)
         folder.write("report.json", report.to_json() + "\n")
         folder.write("standings.csv", tournament_csv(report))
@@ -83,8 +82,8 @@ def _require_no_program(created: TournamentCreated, path: Path) -> None:
         raise LeagueError(f"{path} names the program {named[0]}: give --trust to run it, or the contenders again.")
 
 
-def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -> tuple[tuple[Contender, ...], Begun]:
-    contenders = find_contenders(config.written, trust=trust)
+def _begin(folder: TournamentFolder, config: TournamentConfig) -> tuple[tuple[Contender, ...], Begun]:
+    contenders = find_contenders(config.written)
     env_id = absolute_game(config.env_id, (Path.cwd(),))
     game = game_of(contenders, env=EnvConfig(env_id, dict(config.env_kwargs)) if env_id else None)
     teams = game.spec.num_teams

@@ -93,18 +93,16 @@ def compare_runs(
     games: int,
     seed: int = 0,
     seed_spread: float | None = None,
-    trust: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> DiffReport:
     """Compare two sides, each "RUN" or "RUN1,RUN2,...".
 
     Args:
       games: of each match. seed: of the matches. seed_spread: standard deviation of the strength between seeds.
-      trust: whether to load code that the folders name, regardless of their authors.
     Raises:
       LeagueError: a run cannot be read, is on both sides, or the games differ. EnvError: the game cannot be made.
     """
-    sides = open_side(left, trust=trust), open_side(right, trust=trust)
+    sides = open_side(left), open_side(right)
     both = sorted({run.run.path for run in sides[0]} & {run.run.path for run in sides[1]})
     if both:
         raise LeagueError(f"{both[0]} is on both sides: give different runs.")

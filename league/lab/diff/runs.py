@@ -20,7 +20,6 @@ from league.policies.exact.behaviours import members_of
 from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import NoExactValue
 from league.policies.loading import OpenRun, load_from_run, open_run
-from league.policies.trust import read_config, trust_folder
 from league.run.budget import ClockFile
 from league.store.run_folder import CLOCK_FILE, RunFolder
 
@@ -71,7 +70,7 @@ COSTS = {
 """Name of a cost -> its unit."""
 
 
-def open_side(written: str, *, trust: bool) -> tuple[ComparedRun, ...]:
+def open_side(written: str) -> tuple[ComparedRun, ...]:
     """The runs that "RUN1,RUN2,..." names.
 
     Raises:
@@ -80,16 +79,15 @@ def open_side(written: str, *, trust: bool) -> tuple[ComparedRun, ...]:
     names = [name for name in written.split(",") if name]
     if not names or len(set(names)) < len(names):
         raise LeagueError(f"{written!r} names no run, or one twice: give run folders, as RUN1 or RUN1,RUN2,RUN3.")
-    return tuple(_opened(name, trust=trust) for name in names)
+    return tuple(_opened(name) for name in names)
 
 
-def _opened(name: str, *, trust: bool) -> ComparedRun:
+def _opened(name: str) -> ComparedRun:
     folder = RunFolder.open(Path(name))
-    if trust:
-        trust_folder(folder.path)
-    config, run = read_config(folder), open_run(folder.path)
+    run = open_run(folder.path)
+    assert run.config is not None, "the folder of a run"
     reasons = {key: reason for key, (_, reason) in chosen_in(folder.read_config()).items()}
-    return ComparedRun(name, config, reasons, run, _costs(folder, run.state), _nash_conv(run))
+    return ComparedRun(name, run.config, reasons, run, _costs(folder, run.state), _nash_conv(run))
 
 
 def _costs(folder: RunFolder, state: LeagueState) -> dict[str, float]:

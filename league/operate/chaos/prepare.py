@@ -11,7 +11,7 @@ from league.config.run_config import RunConfig
 from league.errors import LeagueError
 from league.operate.chaos.plan import FAULTS, FORK_SERVER, HEAD, ONE_PROCESS
 from league.operate.history.fork import fork_run
-from league.policies.trust import read_config
+from league.policies.trust import is_trusted, read_config
 from league.store.run_folder import RunFolder
 
 
@@ -24,7 +24,7 @@ class Prepared:
     targets: tuple[str, ...]
 
 
-def prepare(target: Path, run: Path, *, overrides: Sequence[str], trust: bool) -> Prepared:
+def prepare(target: Path, run: Path, *, overrides: Sequence[str]) -> Prepared:
     """A run of its own at `run`, of a configuration or as a copy of the run at `target`.
 
     Raises:
@@ -33,9 +33,9 @@ def prepare(target: Path, run: Path, *, overrides: Sequence[str], trust: bool) -
     run = run.absolute()
     if RunFolder(run).config_path.exists():
         raise LeagueError(f"{run} already holds a run: give --run-dir a folder that is not there.")
-    options = ["--no-eval", *(["--trust"] if trust else [])]
+    options = ["--no-eval", *(["--trust"] if is_trusted(target) else [])]
     if RunFolder(target).config_path.is_file():
-        fork_run(target, run, at="latest", overrides=overrides, trust=trust)
+        fork_run(target, run, at="latest", overrides=overrides)
         config = read_config(RunFolder.open(run))
         return Prepared(run, ("resume", str(run), *options), targets_of(config))
     config = resolve(str(target), overrides=list(overrides)).config

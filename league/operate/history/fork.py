@@ -27,7 +27,7 @@ from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
 from league.json_report import JsonReport
 from league.operate.history.event_ref import point_at
 from league.operate.history.learner_resume import RestartPoint, lost_players, restart_points
-from league.policies.trust import mark, names_of_manifest, read_config, trust_folder
+from league.policies.trust import mark, names_of_manifest, open_config
 from league.run.config_changes import noted_config, plays_the_same
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
@@ -92,7 +92,6 @@ def fork_run(
     *,
     at: str,
     overrides: Sequence[str] = (),
-    trust: bool = False,
     wall_time: Callable[[], float] = time.time,
     storage: Storage | None = None,
 ) -> ForkReport:
@@ -102,15 +101,13 @@ def fork_run(
       new: its folder, which must not be there yet.
       at: see `league.operate.history.event_ref.FORMS`.
       overrides: "dotted.key=value" each, over the configuration of the source.
-      trust: whether to load code that the source names, regardless of its author.
     Raises:
       LeagueError, EnvError: one sentence for the user; nothing is at `new`.
     """
     origin = RunFolder.open(source)
     require_apart(source, new)
-    if trust:
-        trust_folder(origin.path)
-    before, config = read_config(origin), read_config(origin, overrides=overrides)
+    opened = open_config(origin)
+    before, config = opened.config(), opened.config(overrides)
     with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal, journal.one_moment():
         point = point_at(journal, at)
         state = LEAGUE_FOLD.read(journal, until=point.seq)

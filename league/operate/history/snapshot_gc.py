@@ -80,8 +80,7 @@ def plan_gc(run: Path, *, keep: int | None) -> GcReport:
       MissingRun, JournalError, ConfigError, StorageError.
     """
     folder = RunFolder.open(run)
-    status = folder.read_status()
-    live = status is not None and folder.is_live(status)
+    live = folder.account().live
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
         state = read_state(journal)
     return _planned(folder, state, keep=keep, live=live)

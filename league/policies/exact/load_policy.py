@@ -16,7 +16,7 @@ from league.policies.loading import load_from_run, load_frozen, open_frozen, ope
 from league.policies.package import is_frozen_folder, read_frozen_folder
 from league.policies.policy_store import env_of
 from league.policies.select import DRAWN
-from league.policies.trust import names_of_manifest, trust_folder
+from league.policies.trust import names_of_manifest, trust_places
 
 
 def load_policy(
@@ -59,7 +59,7 @@ def load_policy(
     """
     path, game = Path(run_or_snapshot), None if env is None else config_of(env)
     if trust:
-        trust_folder(path)
+        trust_places([path])
     if is_frozen_folder(path):
         return _load_folder(path, player, greedy=greedy, seed=seed, env=game)
     run = open_to_play(path, [player]) if game is None else open_run(path, env=game)

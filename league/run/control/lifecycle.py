@@ -169,31 +169,30 @@ def row_of(folder: RunFolder) -> RunRow:
     supervision = read_supervision(folder)
     supervised = supervision is not None and supervision.is_alive(folder)
     try:
-        status = folder.read_status()
+        account = folder.account()
     except LeagueError as error:
         return RunRow(str(folder.path), "unreadable", False, 0, supervised, 0, 0, 0, 0, 0, None, 0, str(error))
-    if status is None:
+    status, live = account.status, account.live
+    if not account.began:
         phase = "starting" if supervised else "stopped"
         return RunRow(str(folder.path), phase, False, 0, supervised, 0, 0, 0, 0, 0, None, 0, "")
-    live = folder.is_live(status)
-    phase, message = folder.phase_of(status), status.message
+    phase, message = status.phase, status.message
     if supervision is not None and supervised and not live:
         if status.heartbeat_at < supervision.started_at:
             phase, message = "starting", ""
         else:
             phase = "ending" if phase == "stopped" else "restarting"
-    now = time.time()
-    paused = f"training is paused by {status.paused_by}" if live and status.paused_by else ""
+    paused = f"training is paused by {status.paused_by}" if status.paused_by else ""
     return RunRow(
         run=str(folder.path),
         phase=phase,
         live=live,
         pid=status.daemon.pid if live else 0,
         supervised=supervised,
-        uptime_s=max(now - status.started_at, 0.0) if live else 0.0,
-        heartbeat_age_s=max(now - status.heartbeat_at, 0.0),
+        uptime_s=max(time.time() - status.started_at, 0.0) if live else 0.0,
+        heartbeat_age_s=account.age_s,
         env_steps=status.env_steps,
-        steps_per_s=status.steps_per_s if live else 0.0,
+        steps_per_s=status.steps_per_s,
         snapshots=status.snapshots,
         budget_spent=status.budget_spent,
         restarts=0 if supervision is None else supervision.restarts,
@@ -245,10 +244,10 @@ def _require_free(folder: RunFolder) -> None:
 def _holders(folder: RunFolder) -> list[Holder]:
     """The live processes of a run that take a stop: its supervisor first, then its daemon."""
     supervision: Supervision | None = read_supervision(folder)
-    status = folder.read_status()
+    account = folder.account()
     found = [] if supervision is None or not supervision.is_alive(folder) else [supervision.supervisor]
-    if status is not None and folder.is_live(status):
-        found.append(status.daemon)
+    if account.live:
+        found.append(account.status.daemon)
     return found
 
 

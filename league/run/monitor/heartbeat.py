@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from league.envs.plugins import first_line
 from league.errors import StorageError
@@ -14,7 +15,7 @@ from league.run.budget import ClockFile
 from league.run.daemon_status import DaemonStatus
 from league.store.journaled_league import JournaledLeague
 from league.store.lock import this_process
-from league.store.run_folder import CLOCK_FILE, RunFolder, RunStatus
+from league.store.run_folder import CLOCK_FILE, RunFolder, RunStatus, Troubles
 
 ENDED = ("stopped", "failed")
 """Phases after which no process of the run is left."""
@@ -60,6 +61,9 @@ class Heartbeat:
             if phase not in ENDED:
                 self.write_clock(seen)
         last, state = self._last_seen, self._league.state
+        troubles = Troubles() if last is None else last.troubles
+        if seen is None:  # the daemon is gone, or has not begun
+            troubles = replace(troubles, parked=(), stuck="")
         self._folder.write_status(
             RunStatus(
                 daemon=this_process(self._folder.path),
@@ -74,15 +78,11 @@ class Heartbeat:
                 players=len(state.players),
                 snapshots=len(state.snapshots),
                 message=message,
-                refused=0 if last is None else last.refused,
-                hosts_lost=0 if last is None else last.hosts_lost,
                 trained_s=None if last is None else last.spent.seconds,
                 budget_spent=None if last is None else last.budget_fraction,
-                parked=() if seen is None else seen.parked,
-                stuck="" if seen is None else seen.stuck,
-                quarantined_games=0 if last is None else last.quarantined_games,
                 alerts=() if phase in ENDED else self._alerts.firing,
                 paused_by="" if state.training_pause is None else state.training_pause.by,
+                **vars(troubles),
             )
         )
 

@@ -15,7 +15,8 @@ from league.config.run_config import RuntimeConfig
 from league.core.directives import view_of
 from league.core.gates.gates import beaten_at
 from league.core.matchmaking.roles import matchmaker_of
-from league.core.metagame.ratings import RatingRow, newest_rating
+from league.core.metagame.ratings import RatingRow
+from league.core.player_account import player_account
 from league.core.state.state import LeagueState, PlayerState
 from league.envs.component_choice import kind_of
 from league.run.budget import Spent
@@ -67,7 +68,7 @@ def run_view(
         workers=workers,
         players=tuple(
             replace(
-                _player_view(state, player, newest_rating(player, ratings), updates.get(player.name)),
+                _player_view(state, player, ratings, updates.get(player.name)),
                 next_snapshot_s=_next_snapshot_s(state, player, runtime, spent, budget_fraction),
             )
             for player in state.players.values()
@@ -77,26 +78,15 @@ def run_view(
 
 
 def _player_view(
-    state: LeagueState, player: PlayerState, rating: RatingRow | None, update: UpdateNumbers | None
+    state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow], update: UpdateNumbers | None
 ) -> PlayerView:
     return PlayerView(
-        player=player.name,
-        role=player.role,
-        version=player.version,
-        trained_steps=player.trained_steps,
-        snapshots=player.num_snapshots,
-        rating=None if rating is None else rating.elo,
-        rating_low=None if rating is None else rating.low,
-        rating_high=None if rating is None else rating.high,
+        **vars(player_account(state, player, ratings)),
         win_rate=mean_win_rate(state, player),
         loss=None if update is None else update.loss,
         entropy=None if update is None else update.entropy,
         policy_lag=None if update is None else update.policy_lag,
         gate=gate_view(state, player),
-        mean_return=player.episodes.mean_return,
-        seat_returns=player.episodes.seat_returns,
-        episode_length=player.episodes.decisions if player.episodes.games else None,
-        score=player.episodes.score if player.episodes.score_games else None,
     )
 
 

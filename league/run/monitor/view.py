@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from league.core.player_account import PlayerAccount
+
 MIN_FRACTION = 0.005
 """Of the budget, from which on its pace is known."""
 LEARNING = ("training", "running")
@@ -29,39 +31,22 @@ class GateView:
     gate_opponents: int
 
 
-@dataclass(frozen=True)
-class PlayerView:
-    """One player.
+@dataclass(frozen=True, kw_only=True)
+class PlayerView(PlayerAccount):
+    """One player, with what its learner and its gate report.
 
     Fields:
-      player, role: who.
-      version: learner updates. trained_steps: decisions learnt from. snapshots: how many it has left.
-      rating, rating_low, rating_high: Elo of its newest rated snapshot with its interval; None before the first game.
       win_rate: mean over its opponents, None before the first game.
       loss: policy + value loss; entropy: nats; policy_lag: updates, mean; None before the first update.
       gate: None where the player has none. next_snapshot_s: seconds until the next snapshot at the latest, whatever
         its gate says; None where nothing tells.
-      mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
-        empty before the first, `score` also where it has met no other policy.
     """
 
-    player: str
-    role: str
-    version: int
-    trained_steps: int
-    snapshots: int
-    rating: float | None = None
-    rating_low: float | None = None
-    rating_high: float | None = None
     win_rate: float | None = None
     loss: float | None = None
     entropy: float | None = None
     policy_lag: float | None = None
     gate: GateView | None = None
-    mean_return: float | None = None
-    seat_returns: tuple[float, ...] = ()
-    episode_length: float | None = None
-    score: float | None = None
     next_snapshot_s: float | None = None
 
 

@@ -44,7 +44,7 @@ class Watches:
                 state=state,
                 progress=seen.progress,
                 gone=seen.gone,
-                parked=seen.parked,
+                parked=seen.troubles.parked,
                 ratings=ratings,
                 disk_free=self.floor.free_bytes,
                 disk_floor=self.floor.floor_bytes,

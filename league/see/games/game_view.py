@@ -42,7 +42,7 @@ class GameView(msgspec.Struct, frozen=True):
     tags: dict[str, str]
 
 
-def game_view(replay: Replay, game: int = 0, *, trust: bool = False, seat: int | None = None) -> GameView:
+def game_view(replay: Replay, game: int = 0, *, seat: int | None = None) -> GameView:
     """One game of a replay, verified.
 
     Args:
@@ -50,7 +50,7 @@ def game_view(replay: Replay, game: int = 0, *, trust: bool = False, seat: int |
     Raises:
       As `frames_of`.
     """
-    frames = frames_of(replay, game, trust=trust, seat=seat)
+    frames = frames_of(replay, game, seat=seat)
     names = seat_names_of(replay)
     title = title_of(replay)
     return GameView(

@@ -26,7 +26,6 @@ def open_session(
     seed: int | None = None,
     greedy: bool = False,
     search: int = 0,
-    trust: bool = False,
 ) -> Iterator[GameSession]:
     """A game against a contender, closed at the end of the context.
 
@@ -40,7 +39,7 @@ def open_session(
       LeagueError: there is no such contender or seat. EnvError: the game cannot be made.
     """
     written = f"{against}:{AUTO}" if (Path(against) / "config.yaml").is_file() else against
-    found = find_contenders([written], trust=trust)
+    found = find_contenders([written])
     if len(found) != 1:
         raise UnknownContender(f"{against} stands for {len(found)} policies: name one of them.")
     (contender,) = found

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.config.plugin_names import outside_names
+from league.config.plugin_names import OutsideName, outside_names
 from league.envs.failures import MAX_STRIKES, FailureCount, FaultTolerant
 from league.envs.plugins import admit
 from league.envs.protocol import BatchedEnv, EnvError, Turn
@@ -17,9 +18,11 @@ from league.envs.rendering.drawing import svg_of
 from league.envs.rendering.frames import make_shown
 from league.envs.rendering.renderer import Scene
 from league.judge.recording.replay import Replay, ReplayError, ReplayMismatch
+from league.judge.recording.replay_file import read_replay
 from league.policies.policy_store import spec_hash
-from league.policies.trust import require_trusted
+from league.policies.trust import admit_marked, is_trusted, require_trusted
 from league.see.games.follower import GameFollower, SeatMove
+from league.store.run_folder import RunFolder
 
 TOLERANCE = 1e-5
 """Largest difference of two returns that count as equal: other machines may add in another order."""
@@ -55,19 +58,28 @@ class Frame:
         return svg_of(self.scene.drawing, title=f"{title}, step {self.number}")
 
 
-def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
+def open_replay(file: Path) -> Replay:
+    """The replay in a file. Code that it names is admitted where the user trusts it, or it lies in a run of theirs.
+
+    Raises:
+      ReplayError: it is no replay.
+    """
+    replay = read_replay(file)
+    admit_marked(RunFolder(file.absolute().parent.parent))  # the run in whose folder `replays` it lies
+    if is_trusted(file):
+        admit(found.entry for found in names_of_replay(replay))
+    return replay
+
+
+def play_back(replay: Replay) -> Iterator[Step]:
     """Every state of the games, from their start; the ends are compared with the record on the way.
 
-    trust: whether to load a game's code that the file names.
     Raises:
       Untrusted: the replay names code that this user has not trusted.
       ReplayMismatch: the game is another here, or takes another course. EnvError: it cannot be made.
     """
     config = replay.env.config()
-    names = list(outside_names({"env": {"id": config.id, "kwargs": config.kwargs}}))
-    if trust:
-        admit(found.entry for found in names)
-    require_trusted(names, what="the replay")
+    require_trusted(names_of_replay(replay), what="the replay")
     with closing(make_shown(config, num_envs=len(replay.games))) as env:
         if spec_hash(env.spec) != replay.env.spec_hash:
             raise ReplayMismatch(
@@ -78,17 +90,23 @@ def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
         yield from _steps(replay, env)
 
 
-def verify_replay(replay: Replay, *, trust: bool = False) -> None:
+def names_of_replay(replay: Replay) -> list[OutsideName]:
+    """The code from outside that a replay names."""
+    config = replay.env.config()
+    return [*outside_names({"env": {"id": config.id, "kwargs": config.kwargs}})]
+
+
+def verify_replay(replay: Replay) -> None:
     """Play the games again and compare how each ended.
 
     Raises:
       See `play_back`.
     """
-    for _ in play_back(replay, trust=trust):
+    for _ in play_back(replay):
         pass
 
 
-def frames_of(replay: Replay, game: int = 0, *, trust: bool = False, seat: int | None = None) -> list[Frame]:
+def frames_of(replay: Replay, game: int = 0, *, seat: int | None = None) -> list[Frame]:
     """Every state of one game of a replay, from its start to its end, verified.
 
     Args:
@@ -105,7 +123,7 @@ def frames_of(replay: Replay, game: int = 0, *, trust: bool = False, seat: int |
     first, last, frames = replay.games[game].start, replay.games[game].steps, list[Frame]()
     starts = np.concatenate([[0], np.cumsum(replay.slots)]).tolist()
     follower: GameFollower | None = None
-    for step in play_back(replay, trust=trust):
+    for step in play_back(replay):
         if step.number == first:
             follower = GameFollower(step.env, step.turn, game=game)
             frames.append(Frame(0, follower.scene(seat), (), ended=False))

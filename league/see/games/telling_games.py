@@ -26,7 +26,7 @@ MAX_TRIES = 60
 """Games played for one result; a win that does not come in them is left out."""
 
 
-def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = False) -> tuple[TellingGame, ...]:
+def telling_games(path: Path, *, count: int, play: bool = True) -> tuple[TellingGame, ...]:
     """The most telling games of a run.
 
     Args:
@@ -34,7 +34,7 @@ def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = Fa
     Raises:
       LeagueError, EnvError: the run cannot be read, or its game cannot be made.
     """
-    run = open_run(path, trust=trust)
+    run = open_run(path)
     replays = ReplayList(RunFolder(run.path).replays_path)
     inputs = rating_inputs(run.state)
     ratings: tuple[RatingRow, ...] = () if inputs is None else rate(inputs)

@@ -23,7 +23,7 @@ class WatchedGame:
     trained_steps: tuple[int | None, ...]
 
 
-def newest_game(path: Path, *, seed: int, players: tuple[str, ...] = (), trust: bool = False) -> WatchedGame:
+def newest_game(path: Path, *, seed: int, players: tuple[str, ...] = ()) -> WatchedGame:
     """One game between policies of a run, as they are now.
 
     Args:
@@ -32,7 +32,7 @@ def newest_game(path: Path, *, seed: int, players: tuple[str, ...] = (), trust: 
     Raises:
       UnknownPolicy: none is saved yet. LeagueError: the run cannot be read. EnvError: its game cannot be played.
     """
-    run = open_run(path, trust=trust)
+    run = open_run(path)
     rng = np.random.default_rng([seed, 2])
     teams = tuple(dict.fromkeys(run.spec.teams))
     names = players or _drawn(run, len(teams), rng)
@@ -51,10 +51,10 @@ def newest_game(path: Path, *, seed: int, players: tuple[str, ...] = (), trust: 
     return WatchedGame(replay, tuple(_trained(run, name) for name in chosen))
 
 
-def watch(path: Path, *, seed: int, players: tuple[str, ...] = (), trust: bool = False) -> Iterator[WatchedGame]:
+def watch(path: Path, *, seed: int, players: tuple[str, ...] = ()) -> Iterator[WatchedGame]:
     """Games without end, each with the policies as they are when it begins. Arguments and errors as `newest_game`."""
     while True:
-        yield newest_game(path, seed=seed, players=players, trust=trust)
+        yield newest_game(path, seed=seed, players=players)
         seed += 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import get_type_hints
 
 import msgspec
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
@@ -48,7 +49,8 @@ def make_page(library: Library, keys: Keys, *, hosts: tuple[str, ...]) -> App:
 
 
 def _add_sections(router: APIRouter, library: Library) -> None:
-    sections = {name: Section(load(f"{module}:Query"), load(f"{module}:read")) for name, module in SECTIONS.items()}
+    readers = {name: load(f"{module}:read") for name, module in SECTIONS.items()}
+    sections = {name: Section(get_type_hints(read)["query"], read) for name, read in readers.items()}
 
     @router.get("/runs/{run}/sections/{name}")
     def section(run: str, name: str, request: Request) -> Response:

@@ -76,8 +76,7 @@ def page_beside(
 
 
 def _is_live(folder: RunFolder) -> bool:
-    status = folder.read_status() if folder.config_path.is_file() else None
-    return status is not None and folder.is_live(status)
+    return folder.config_path.is_file() and folder.account().live
 
 
 def live_page(path: Path) -> PageAddress | None:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of a section without parameters."""
+
+
 SECTIONS: Mapping[str, str] = {
     "overview": "league.see.page.sections.overview",
     "table": "league.see.page.sections.table",
@@ -20,7 +27,8 @@ SECTIONS: Mapping[str, str] = {
     "events": "league.see.page.sections.events",
     "operations": "league.see.page.sections.operations",
 }
-"""Name -> module with `Query` and `read`; the page draws it by assets/sections/NAME.js."""
+"""Name -> module whose `read(run, query)` makes the section; the annotation of `query` is the record of its parameters.
+The page draws it by assets/sections/NAME.js."""
 
 ROUTES: Mapping[str, str] = {
     "session": "league.see.page.routes.session",

@@ -59,10 +59,8 @@ def read_hosts(path: Path) -> HostsReport:
       MissingRun, JournalError, StorageError.
     """
     folder = RunFolder.open(path)
-    status = folder.read_status()
-    if status is None or not folder.is_live(status):
-        return HostsReport(str(path), ())
-    return HostsReport(str(path), host_rows(state_of_run(folder), status))
+    account = folder.account()
+    return HostsReport(str(path), host_rows(state_of_run(folder), account.status) if account.live else ())
 
 
 def host_rows(state: LeagueState, status: RunStatus) -> tuple[HostRow, ...]:

@@ -32,9 +32,9 @@ def watch_run(path: Path, console: RunConsole, *, once: bool, sleep: Callable[[f
     folder = RunFolder.open(path)
     while True:
         begun = time.monotonic()
-        status = folder.read_status()
+        live = folder.account().live
         console.show(read_view(folder))
-        if once or status is None or not folder.is_live(status):
+        if once or not live:
             return
         sleep(max(EVERY_S, (time.monotonic() - begun) / SHARE))
 
@@ -45,16 +45,15 @@ def read_view(folder: RunFolder) -> RunView:
     Raises:
       JournalError, StorageError.
     """
-    state, status = state_of_run(folder), folder.read_status()
-    seconds = 0.0 if status is None or status.trained_s is None else status.trained_s
+    state, status = state_of_run(folder), folder.account().status
     return run_view(
         state,
         run=str(folder.path),
-        phase="stopped" if status is None else folder.phase_of(status),
-        spent=Spent(seconds=seconds, env_steps=state.totals.env_steps),
-        budget_fraction=None if status is None else status.budget_spent,
-        steps_per_s=0.0 if status is None else status.steps_per_s,
-        workers=0 if status is None else len(status.workers),
+        phase=status.phase,
+        spent=Spent(seconds=status.trained_s or 0.0, env_steps=state.totals.env_steps),
+        budget_fraction=status.budget_spent,
+        steps_per_s=status.steps_per_s,
+        workers=len(status.workers),
         runtime=parse_config(folder.read_config(), source=str(folder.path)).runtime,
         ratings={row.policy: row for row in league_ratings(state)},
         updates=_last_updates(folder, state),

@@ -84,10 +84,9 @@ def read_probes(path: Path) -> ProbesReport:
     found = probes_of(state_of_run(folder), run=str(path))
     if found.ended or found.open:
         return found
-    status = folder.read_status()
+    account = folder.account()
     config = parse_config(folder.read_config(), source=str(path)).probes
-    has_ended = status is not None and not folder.is_live(status)
-    return replace(found, expected=first_probe_text(config, has_ended=has_ended))
+    return replace(found, expected=first_probe_text(config, has_ended=account.began and not account.live))
 
 
 def probes_of(state: LeagueState, *, run: str) -> ProbesReport:

@@ -45,8 +45,7 @@ def sync_run(path: Path, *, say: Callable[[str], None]) -> int:
       MissingRun: there is no run. LeagueError: it is live, the user is not logged in, or the server did not take it.
     """
     folder = RunFolder.open(path)
-    status = folder.read_status()
-    if status is not None and folder.is_live(status):
+    if folder.account().live:
         raise LeagueError(f"{path} is live: its own process uploads. Stop it first (`league down {path}`).")
     if not is_logged_in(os.environ):
         raise LeagueError("nobody is logged in to wandb: run `wandb login`, or set WANDB_API_KEY.")

@@ -16,6 +16,7 @@ import yaml
 import league.envs.plugins
 import league.policies.trust
 from league.config.plugin_names import outside_names
+from league.config.yaml import parse_yaml
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.envs.protocol import EnvConfig
@@ -28,7 +29,7 @@ from league.operate.history.fork import fork_run
 from league.operate.history.rewind import rewind_run
 from league.policies.exact.load_policy import load_policy
 from league.policies.loading import open_run
-from league.policies.trust import Untrusted
+from league.policies.trust import Untrusted, trust_places
 from league.run.budget import Limits
 from league.run.launch import resume, train
 from league.see.reports.lineage import read_lineage
@@ -188,9 +189,34 @@ def test_what_is_trusted_by_name_is_then_the_users_own(
     assert load_policy(run, env=EnvConfig("kuhn_poker"))
     with pytest.raises(Untrusted):
         resume(run, limits=NOW)
-    resume(run, limits=NOW, trust=True)
+    trust_places([run])
+    resume(run, limits=NOW)
     stranger()
     resume(run, limits=NOW)
+
+
+def test_a_configuration_is_read_once_also_where_the_user_trusts_it(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(text: str, *, source: str) -> object:
+        read.append(source)
+        return parse_yaml(text, source=source)
+
+    monkeypatch.setattr("league.config.loading.parse_yaml", counted)
+    run = without_mark(own_run, tmp_path)
+    load_policy(run, trust=True)
+    fork_run(run, tmp_path / "new", at="latest", overrides=["name=other"])
+    assert read == [str(run / "config.yaml")] * 2
+
+
+def test_the_trust_of_a_place_is_of_no_other(own_run: Path, tmp_path: Path) -> None:
+    evil = with_env(own_run, EVIL, tmp_path)
+    trust_places([own_run, tmp_path])
+    with pytest.raises(Untrusted, match=r"env\.id"):
+        load_policy(evil)
+    assert not (tmp_path / "PWNED").exists()
 
 
 def test_a_fork_and_a_rewind_of_the_users_run_stay_theirs(

@@ -121,7 +121,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     bench.run(env_steps=600)
     finished = [event.lease_id for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert len(finished) == len(set(finished))
-    assert bench.seen[-1].refused > 0
+    assert bench.seen[-1].troubles.refused > 0
     totals = bench.league.state.totals
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished)
 
@@ -271,7 +271,7 @@ def test_a_lost_actor_host_loses_its_leases_and_nothing_else(tmp_path: Path) -> 
     expired = [event for event in events if isinstance(event, LeaseExpired)]
     assert [(event.lease_id, event.reason) for event in expired] == [(lost[0], "it was killed")]
     assert lost[0] not in [event.lease_id for event in events if isinstance(event, LeaseFinished)]
-    assert bench.seen[-1].hosts_lost == 1
+    assert bench.seen[-1].troubles.hosts_lost == 1
 
 
 def test_a_lost_lease_frees_its_host(tmp_path: Path) -> None:
@@ -377,8 +377,8 @@ def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts
         "actor-0: game: step raised OSError: no board (game 7, episode 2, seed 11, step 5); after 3 failures it is not"
         " played any more. Its traceback is under logs/ in the run folder."
     )
-    assert {seen.quarantined_games for seen in bench.seen} == {0, 1}
-    assert bench.seen[-1].quarantined_games == 0
+    assert {seen.troubles.quarantined_games for seen in bench.seen} == {0, 1}
+    assert bench.seen[-1].troubles.quarantined_games == 0
 
 
 def test_a_stuck_call_is_shown_until_the_lease_comes_back(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_learner_host_that_is_lost_as_the_budget_ends_only_delays_the_rating_g
     bench.runtime.watch = lose
     bench.daemon(Limits()).run()
     assert num_rated(bench) == 20
-    assert bench.seen[-1].hosts_lost >= 1
+    assert bench.seen[-1].troubles.hosts_lost >= 1
 
 
 def test_rating_games_that_no_host_can_play_are_left_out_and_said_to_be(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from league.judge.pools.service.messages import (
     Fail,
     Finish,
     Hello,
-    Refusal,
     Welcome,
+    WorkerRefusal,
     version_mark,
 )
 
@@ -153,4 +153,4 @@ def _json(record: object) -> Response:
 
 
 def _refusal(status: int, sentence: str) -> Response:
-    return Response(msgspec.json.encode(Refusal(sentence)), status, media_type=JSON)
+    return Response(msgspec.json.encode(WorkerRefusal(sentence)), status, media_type=JSON)

@@ -23,8 +23,8 @@ from league.judge.pools.service.messages import (
     Fail,
     Finish,
     Hello,
-    Refusal,
     Welcome,
+    WorkerRefusal,
     version_mark,
 )
 from league.store.snapshots import SnapshotManifest, sha256_hex
@@ -77,7 +77,7 @@ class PoolClient:
             verify=trust_of(url, ca_file=ca_file),
             trust_env=False,  # a proxy of the environment would see the token
         )
-        self._url = url
+        self.url = url
         self._worker = worker
         self._version = version
         self._still = still
@@ -115,7 +115,7 @@ class PoolClient:
         manifest = self._read(self._get(f"/v1/manifest/{digest}", MAX_MANIFEST_BYTES), SnapshotManifest)
         weights = self._get(f"/v1/weights/{digest}", MAX_WEIGHTS_BYTES).content
         if sha256_hex(weights) != digest or manifest.digest != digest:
-            raise AnswerRefused(f"{self._url} sent other weights than those of the digest {digest[:16]}....")
+            raise AnswerRefused(f"{self.url} sent other weights than those of the digest {digest[:16]}....")
         return weights, manifest
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class PoolClient:
             for chunk in answer.iter_bytes():
                 size += len(chunk)
                 if size > max_bytes:
-                    raise AnswerRefused(f"{self._url}{path} answered with more than {max_bytes} bytes.")
+                    raise AnswerRefused(f"{self.url}{path} answered with more than {max_bytes} bytes.")
                 chunks.append(chunk)
         return httpx.Response(answer.status_code, content=b"".join(chunks))
 
@@ -155,7 +155,7 @@ class PoolClient:
             except httpx.TransportError as error:
                 problem = str(error) or type(error).__name__
                 if "CERTIFICATE_VERIFY_FAILED" in problem:  # as no later try changes
-                    raise AnswerRefused(f"the certificate of {self._url} is not trusted: {problem}.") from error
+                    raise AnswerRefused(f"the certificate of {self.url} is not trusted: {problem}.") from error
             else:
                 if answer.is_success:
                     return answer
@@ -163,7 +163,7 @@ class PoolClient:
                 if answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
                     raise AnswerRefused(problem)
             if not self._still() or self._clock() > deadline:
-                raise PoolServiceError(f"the pool at {self._url} does not answer: {problem}.")
+                raise PoolServiceError(f"the pool at {self.url} does not answer: {problem}.")
             self._pause(pause_s)
             pause_s = min(2.0 * pause_s, MAX_PAUSE_S)
 
@@ -171,11 +171,11 @@ class PoolClient:
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise AnswerRefused(f"{self._url} answered with no {kind.__name__}: {error}.") from error
+            raise AnswerRefused(f"{self.url} answered with no {kind.__name__}: {error}.") from error
 
 
 def _sentence(answer: httpx.Response) -> str:
     try:
-        return msgspec.json.decode(answer.content, type=Refusal).error
+        return msgspec.json.decode(answer.content, type=WorkerRefusal).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         return f"it answered {answer.status_code}"

@@ -64,7 +64,7 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lacks: str = ""
 
 
-class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WorkerRefusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The reason of a refused request, one sentence."""
 
     error: str

@@ -20,6 +20,7 @@ from league.judge.pools.service.client import PoolClient
 from league.judge.pools.service.server import serving
 from league.judge.pools.service.worker import work
 from league.judge.pools.service.worker_processes import WorkerProcesses
+from league.policies.trust import is_trusted
 from league.processes.stop_signals import stop_signals
 from league.progress import ProgressLine
 from league.wording import counted
@@ -28,26 +29,26 @@ TEND_S = 1.0
 """Time between two looks at the inbox and at overdue leases."""
 
 
-def run_pool(path: Path, *, seconds: float | None, jobs: int, trust: bool) -> str:
+def run_pool(path: Path, *, seconds: float | None, jobs: int) -> str:
     """Play batches here; returns a sentence for the end.
 
     Args:
       seconds: None until a signal. jobs: processes that play; one plays in this process.
     """
-    with _opened(path, trust) as pool, stopped_by_signals(seconds) as stop:
+    with _opened(path) as pool, stopped_by_signals(seconds) as stop:
         before = pool.state.finished
         with _progress(pool) as progress:
             if jobs == 1:
-                run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress, trust=trust)
+                run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress)
             else:
-                _run_processes(pool, path, jobs, stop, progress, trust=trust)
+                _run_processes(pool, path, jobs, stop, progress)
         batches = pool.state.finished - before
     return f"Counted: {counted(batches, 'batch', 'batches')}; `league pool list {path}` shows the ratings."
 
 
-def serve_pool(path: Path, where: Listening, *, token_file: Path | None, trust: bool) -> str:
+def serve_pool(path: Path, where: Listening, *, token_file: Path | None) -> str:
     """Serve a pool to workers until a signal; returns a sentence for the end."""
-    with _opened(path, trust) as pool, stopped_by_signals(None) as stop:
+    with _opened(path) as pool, stopped_by_signals(None) as stop:
         token = token_file or PoolFolder(path).token
         with serving(pool, token_in(token, make=True), where) as url, _progress(pool) as progress:
             _say(f"Workers join by `league pool work {url} --token-file {token}`.")
@@ -57,7 +58,7 @@ def serve_pool(path: Path, where: Listening, *, token_file: Path | None, trust: 
     return f"{path} was closed; batches in hand are counted when it is served again within their time."
 
 
-def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None, with_parent: bool, trust: bool) -> str:
+def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None, with_parent: bool) -> str:
     """Join a pool and play until a signal; returns a sentence for the end.
 
     Args:
@@ -72,20 +73,16 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
 
         token = token_in(token_file, make=False)
         with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
-            games = work(
-                client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(counted(n, "game"))
-            )
+            games = work(client, still=still, idle=stop.wait, progress=lambda n: line.show(counted(n, "game")))
     return f"Counted: {counted(games, 'game')}."
 
 
-def _run_processes(
-    pool: Pool, path: Path, jobs: int, stop: threading.Event, progress: Callable[[int], object], *, trust: bool
-) -> None:
+def _run_processes(pool: Pool, path: Path, jobs: int, stop: threading.Event, progress: Callable[[int], object]) -> None:
     """Serve the pool on loopback to workers of this machine, and end them with it."""
     token_file = PoolFolder(path).token
     with serving(pool, token_in(token_file, make=True), Listening()) as url:
-        order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent", *(["--trust"] if trust else [])]
-        command = [sys.executable, "-m", "league", *order]
+        order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent"]
+        command = [sys.executable, "-m", "league", *order, *(["--trust"] if is_trusted(path) else [])]
         with WorkerProcesses(
             command, count=jobs, say=_say, died=lambda pid, why: pool.worker_died(_worker_name(pid), why)
         ) as workers:
@@ -100,8 +97,8 @@ def _worker_name(pid: int) -> str:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, trust: bool) -> Iterator[Pool]:
-    with open_pool(PoolFolder(path), trust=trust, say=_say) as pool:
+def _opened(path: Path) -> Iterator[Pool]:
+    with open_pool(PoolFolder(path), say=_say) as pool:
         yield pool
 
 

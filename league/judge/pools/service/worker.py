@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 from league.config.plugin_names import outside_names
 from league.envs.protocol import EnvError
@@ -17,7 +16,7 @@ from league.judge.pools.play import env_of, play_lease, seed_of
 from league.judge.pools.policies import NotHere, ReadyPolicies
 from league.judge.pools.pool import GrantedBatch
 from league.judge.pools.service.client import AnswerRefused, PoolClient, PoolServiceError
-from league.policies.trust import names_of_manifest, require_trusted
+from league.policies.trust import is_trusted, names_of_manifest, require_trusted
 from league.store.snapshots import SnapshotManifest
 
 IDLE_S = 1.0
@@ -29,30 +28,30 @@ def work(
     *,
     still: Callable[[], bool],
     idle: Callable[[float], object],
-    trust: bool = False,
     progress: Callable[[int], object] = lambda games: None,
 ) -> int:
     """Play batches while `still` says yes; returns the games that were counted.
 
     Args:
-      idle: waits so many seconds. trust: whether to load code that the pool names. progress: given the games so far.
+      idle: waits so many seconds. progress: given the games so far.
     Raises:
       PoolServiceError: no pool answers, or it does not take this worker. Untrusted: it names code from outside.
     """
     game = _joined(client, still)
     if game is None:
         return 0
-    if not trust:
+    trusted = is_trusted(client.url)
+    if not trusted:
         require_trusted(outside_names({"env": {"id": game.env_id, "kwargs": game.options}}), what="the pool")
     spec = spec_of(dataclasses.replace(env_of(game), workers=0))
 
     def weights(digest: str) -> tuple[bytes, SnapshotManifest]:
         found, manifest = client.weights(digest)
-        if not trust:
+        if not trusted:
             require_trusted([name for name in names_of_manifest(manifest) if name.kind != "env"], what="the pool")
         return found, manifest
 
-    ready = ReadyPolicies(env_of(game), spec, weights, source=Path("the pool"), trust=trust)
+    ready = ReadyPolicies(env_of(game), spec, weights, pool=client.url)
     games = 0
     while still():
         try:

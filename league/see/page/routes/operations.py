@@ -82,7 +82,7 @@ def _plan_inputs(run: OpenedRun, reason: str) -> PlanInputs:
             return cast(Event, next(journal.replay(from_seq=number, to_seq=number))[1])
 
     text = run.state.config_text or run.folder.read_config()
-    workers = () if run.status is None else run.status.workers
+    workers = run.account.status.workers
     actors, learners = (tuple(w.name for w in workers if w.kind == kind) for kind in ("actor_host", "learner_host"))
     config = parse_config(text, source="config.yaml")
     return PlanInputs(run.state, config, this_user(), reason, event_of, actors, learners)

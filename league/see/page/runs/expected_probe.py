@@ -12,4 +12,4 @@ def expected_probe(run: OpenedRun) -> str:
     if run.state.probes.results:
         return ""
     text = run.state.config_text or run.folder.read_config()
-    return first_probe_text(parse_config(text, source="config.yaml").probes, has_ended=not run.is_live)
+    return first_probe_text(parse_config(text, source="config.yaml").probes, has_ended=not run.account.live)

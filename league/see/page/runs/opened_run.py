@@ -16,7 +16,7 @@ from league.see.page.runs.background import Background, Computed
 from league.see.page.runs.journal_fold import JournalFold, NotableEvent, notable_events, open_journal
 from league.see.page.runs.metric_history import MetricHistory
 from league.store.journal_reader import JournalReader
-from league.store.run_folder import RunFolder, RunStatus
+from league.store.run_folder import RunAccount, RunFolder
 
 FOLLOW_S = 1.0
 """Seconds between two looks at the files while somebody watches."""
@@ -48,7 +48,7 @@ class OpenedRun:
         self._background = Background(pool, ready=lambda: self._note("computed"))
         self._watchers = 0
         self._stop, self._wake = threading.Event(), threading.Event()
-        self.status: RunStatus | None = folder.read_status()
+        self._status = folder.read_status()
         self.trouble = ""
         self._config: tuple[str, Mapping[str, object]] | None = None
 
@@ -78,14 +78,9 @@ class OpenedRun:
         return self._fold.has_history
 
     @property
-    def is_live(self) -> bool:
-        """True while a daemon works on the run."""
-        return self.status is not None and self.folder.is_live(self.status)
-
-    @property
-    def phase(self) -> str:
-        """As in `league status`."""
-        return "stopped" if self.status is None else self.folder.phase_of(self.status)
+    def account(self) -> RunAccount:
+        """The daemon of the run, as in `league status`."""
+        return self.folder.account_of(self._status)
 
     @property
     def ratings(self) -> Computed[tuple[RatingRow, ...]]:
@@ -137,8 +132,8 @@ class OpenedRun:
             except LeagueError as error:
                 self.trouble = str(error)
                 return
-        if status != self.status:
-            self.status = status
+        if status != self._status:
+            self._status = status
             self._note("status")
 
     def watch(self) -> None:

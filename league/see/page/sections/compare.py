@@ -7,7 +7,7 @@ import msgspec
 from league.see.page.runs.opened_run import OpenedRun
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CompareQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the comparison. runs: names of further runs, comma-separated."""
 
     runs: str = ""
@@ -19,6 +19,6 @@ class Compare(msgspec.Struct, frozen=True):
     run: str
 
 
-def read(run: OpenedRun, query: Query) -> Compare:
+def read(run: OpenedRun, query: CompareQuery) -> Compare:
     """The run itself; the others are read by the page as they are chosen."""
     return Compare(run.id)

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import msgspec
 
+from league.see.page.registry import NoQuery
 from league.see.page.runs.child_report import report_json
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.doctor import DoctorReport
 from league.see.reports.doctor_history import Finding
 
 EVERY_S = 30.0
-
-
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters."""
 
 
 class Doctor(msgspec.Struct, frozen=True):
@@ -36,7 +33,7 @@ class Doctor(msgspec.Struct, frozen=True):
     error: str
 
 
-def read(run: OpenedRun, query: Query) -> Doctor:
+def read(run: OpenedRun, query: NoQuery) -> Doctor:
     """The newest findings."""
     found = run.background("doctor", lambda: run.path, _examine, every_s=EVERY_S)
     report = found.value or DoctorReport("", 0, 0, (), "")

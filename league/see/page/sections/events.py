@@ -21,7 +21,7 @@ MAX_SHOWN_BYTES = 4_096
 """Of one event; the rest of a longer one is cut off."""
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EventsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of events.
 
     Fields:
@@ -59,7 +59,7 @@ class Events(msgspec.Struct, frozen=True):
     routine: tuple[str, ...]
 
 
-def read(run: OpenedRun, query: Query) -> Events:
+def read(run: OpenedRun, query: EventsQuery) -> Events:
     """A page of events."""
     limit = min(max(query.limit, 1), MAX_PAGE)
     before = query.before if 0 < query.before <= run.seq else run.seq + 1

@@ -27,13 +27,13 @@ CHARTS = (
 )
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FleetQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of log: "daemon", "console" or a host's name; empty for none."""
 
     log: str = ""
 
 
-class Chart(msgspec.Struct, frozen=True):
+class FleetChart(msgspec.Struct, frozen=True):
     """One metric over time."""
 
     title: str
@@ -51,7 +51,7 @@ class LeaseRow(msgspec.Struct, frozen=True):
     assignments: int
 
 
-class Failure(msgspec.Struct, frozen=True):
+class LostWork(msgspec.Struct, frozen=True):
     """Work that was lost or set aside. text: one sentence."""
 
     seq: int
@@ -60,7 +60,7 @@ class Failure(msgspec.Struct, frozen=True):
     text: str
 
 
-class Fleet(msgspec.Struct, frozen=True):
+class FleetSection(msgspec.Struct, frozen=True):
     """The fleet.
 
     Fields:
@@ -81,25 +81,25 @@ class Fleet(msgspec.Struct, frozen=True):
     hosts_lost: int
     aborted: int
     steps_per_s: float
-    charts: tuple[Chart, ...]
-    failures: tuple[Failure, ...]
+    charts: tuple[FleetChart, ...]
+    failures: tuple[LostWork, ...]
     logs: tuple[str, ...]
     log: str
     lines: tuple[str, ...]
 
 
-def read(run: OpenedRun, query: Query) -> Fleet:
+def read(run: OpenedRun, query: FleetQuery) -> FleetSection:
     """The fleet of a run.
 
     Raises:
       LeagueError: there is no such log.
     """
-    state, status = run.state, run.status
+    state, account = run.state, run.account
     series = ((title, metric, run.metrics.series(metric.name)) for title, metric in CHARTS)
     leases = list(state.leases.values())
-    return Fleet(
-        is_live=run.is_live,
-        hosts=host_rows(state, status) if status is not None and run.is_live else (),
+    return FleetSection(
+        is_live=account.live,
+        hosts=host_rows(state, account.status) if account.live else (),
         leases=tuple(
             LeaseRow(lease.lease_id, lease.host, lease.home or "rating", lease.steps, len(lease.assignments))
             for lease in leases[:MAX_LEASES]
@@ -108,11 +108,11 @@ def read(run: OpenedRun, query: Query) -> Fleet:
         directives=len(state.directives),
         finished=state.totals.leases_finished,
         expired=state.totals.leases_expired,
-        refused=0 if status is None else status.refused,
-        hosts_lost=0 if status is None else status.hosts_lost,
+        refused=account.status.refused,
+        hosts_lost=account.status.hosts_lost,
         aborted=state.totals.aborted,
-        steps_per_s=status.steps_per_s if status is not None and run.is_live else 0.0,
-        charts=tuple(Chart(title, metric.meaning, found) for title, metric, found in series if any(found.values)),
+        steps_per_s=account.status.steps_per_s,
+        charts=tuple(FleetChart(title, metric.meaning, found) for title, metric, found in series if any(found.values)),
         failures=tuple(_failures(run.notable)),
         logs=tuple(log_names(run.folder)),
         log=query.log,
@@ -120,7 +120,7 @@ def read(run: OpenedRun, query: Query) -> Fleet:
     )
 
 
-def _failures(events: list[NotableEvent]) -> Iterator[Failure]:
+def _failures(events: list[NotableEvent]) -> Iterator[LostWork]:
     left = MAX_FAILURES
     for noted in reversed(events):
         event = noted.event
@@ -132,7 +132,7 @@ def _failures(events: list[NotableEvent]) -> Iterator[Failure]:
             text = f"{event.snapshot} was set aside: {event.reason}"
         else:
             continue
-        yield Failure(noted.seq, noted.wall_time, noted.kind, text)
+        yield LostWork(noted.seq, noted.wall_time, noted.kind, text)
         left -= 1
         if not left:
             return

@@ -10,7 +10,7 @@ from league.see.reports.figures.lineage_graph import LANES, LineageGraph, lineag
 from league.see.reports.figures.opponent_mix import OpponentMix, opponent_mix
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LineageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the lineage.
 
     Fields:
@@ -30,7 +30,7 @@ class LineageView(msgspec.Struct, frozen=True):
     error: str
 
 
-def read(run: OpenedRun, query: Query) -> LineageView:
+def read(run: OpenedRun, query: LineageQuery) -> LineageView:
     """The lineage of a run."""
     computed = lineage_computed(run)
     if computed.value is None:

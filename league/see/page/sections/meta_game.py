@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from league.see.page.registry import NoQuery
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.meta_game import MetaGame, meta_game_inputs, solve_meta_game
 
 EVERY_S = 5.0
-
-
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters."""
 
 
 class MetaGameView(msgspec.Struct, frozen=True):
@@ -22,7 +19,7 @@ class MetaGameView(msgspec.Struct, frozen=True):
     error: str
 
 
-def read(run: OpenedRun, query: Query) -> MetaGameView:
+def read(run: OpenedRun, query: NoQuery) -> MetaGameView:
     """The meta-game of a run."""
     ratings = run.ratings.value
     if ratings is None:

@@ -14,7 +14,7 @@ MAX_NAMES = 300
 MAX_CHANGES = 30
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OperationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The operation whose form is open. The rest fills its first argument."""
 
     name: str = ""
@@ -58,7 +58,7 @@ class Operations(msgspec.Struct, frozen=True):
     value: str
 
 
-def read(run: OpenedRun, query: Query) -> Operations:
+def read(run: OpenedRun, query: OperationsQuery) -> Operations:
     """Forms and changes of a run."""
     return Operations(
         refusal=_refusal(run),
@@ -83,7 +83,7 @@ def _names(run: OpenedRun) -> dict[str, tuple[str, ...]]:
     players = tuple(state.players)[:MAX_NAMES]
     roles = tuple(dict.fromkeys(player.role for player in state.players.values()))
     snapshots = tuple(reversed(state.snapshots))[:MAX_NAMES]
-    hosts = () if run.status is None else tuple(worker.name for worker in run.status.workers)
+    hosts = tuple(worker.name for worker in run.account.status.workers)
     changed = tuple(str(row.seq) for row in _changes(run) if row.is_undoable and not row.is_undone)
     return {
         "player": players + roles,

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
+from league.see.page.registry import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
-from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
-from league.store.run_folder import AlertStatus
+from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
+from league.store.run_folder import AlertStatus, RunAccount
 from league.store.supervision import read_supervision
 
 SILENT_S = 30.0
 """Age of a live daemon's heartbeat above which it counts as unhealthy, as at the control door."""
 LOW_DISK_BYTES = 1 << 30
-
-
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No parameters."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -66,15 +61,16 @@ class Overview(msgspec.Struct, frozen=True):
     best_rating: MetricSeries
     speed: MetricSeries
     checks: tuple[Check, ...]
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     expected: str
     counts: str
     heartbeat_at: float
 
 
-def read(run: OpenedRun, query: Query) -> Overview:
+def read(run: OpenedRun, query: NoQuery) -> Overview:
     """The overview of a run."""
-    state, status = run.state, run.status
+    state, account = run.state, run.account
+    status = account.status
     config = run.config
     env = config.get("env")
     ratings = run.ratings.value or ()
@@ -82,67 +78,64 @@ def read(run: OpenedRun, query: Query) -> Overview:
         run=str(run.path),
         name=str(config.get("name", run.id)),
         game=str(env.get("id", "")) if isinstance(env, dict) else str(env or ""),
-        phase=run.phase,
-        is_live=run.is_live,
-        message="" if status is None else status.message,
-        now=_now(run),
+        phase=status.phase,
+        is_live=account.live,
+        message=status.message,
+        now=_now(run, account),
         seq=run.seq,
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         players=len(state.players),
         snapshots=len(state.snapshots),
-        workers=0 if status is None or not run.is_live else len(status.workers),
-        budget_spent=None if status is None else status.budget_spent,
-        trained_s=None if status is None else status.trained_s,
-        steps_per_s=0.0 if status is None or not run.is_live else status.steps_per_s,
+        workers=len(status.workers),
+        budget_spent=status.budget_spent,
+        trained_s=status.trained_s,
+        steps_per_s=status.steps_per_s,
         best=strongest(tuple(row for row in ratings if row.games)),
         best_rating=run.metrics.series(names.BEST_RATING.name),
         speed=run.metrics.series(names.STEPS_PER_S.name),
-        checks=checks(run),
+        checks=checks(run, account),
         yardsticks=yardsticks(state),
         expected=expected_probe(run),
         counts=state.counts,
-        heartbeat_at=0.0 if status is None else status.heartbeat_at,
+        heartbeat_at=status.heartbeat_at,
     )
 
 
-def checks(run: OpenedRun) -> tuple[Check, ...]:
+def checks(run: OpenedRun, account: RunAccount) -> tuple[Check, ...]:
     """Signs of health of a run, the worst first."""
-    found = [*_daemon_checks(run), *_league_checks(run)]
-    if all(check.kind == "good" for check in found) and run.is_live:
+    found = [*_daemon_checks(run, account), *_league_checks(run)]
+    if all(check.kind == "good" for check in found) and account.live:
         found.append(Check("good", "No alert is open."))
     order = ("bad", "warn", "good")
     return tuple(sorted(found, key=lambda check: order.index(check.kind)))
 
 
-def _daemon_checks(run: OpenedRun) -> list[Check]:
-    status, found = run.status, []
+def _daemon_checks(run: OpenedRun, account: RunAccount) -> list[Check]:
+    status, found = account.status, []
     if run.trouble:
         found.append(Check("bad", run.trouble))
-    if status is None:
+    if not account.began:
         return [*found, Check("warn", "The run has not started yet.")]
-    if run.is_live:
-        age = max(time.time() - status.heartbeat_at, 0.0)
-        kind = "good" if age < SILENT_S else "bad"
-        found.append(
-            Check(kind, "The daemon's loop turns." if kind == "good" else "The daemon is silent.", f"{age:.0f} s")
-        )
-    elif run.phase in ("failed", "killed", "silent"):
-        found.append(Check("bad", f"The run is {run.phase}.", status.message))
+    if account.live:
+        kind = "good" if account.age_s < SILENT_S else "bad"
+        text = "The daemon's loop turns." if kind == "good" else "The daemon is silent."
+        found.append(Check(kind, text, f"{account.age_s:.0f} s"))
+    elif status.phase in ("failed", "killed", "silent"):
+        found.append(Check("bad", f"The run is {status.phase}.", status.message))
     else:
-        found.append(Check("good", f"The run is {run.phase}, in an orderly way.", status.message))
+        found.append(Check("good", f"The run is {status.phase}, in an orderly way.", status.message))
     supervision = read_supervision(run.folder)
     if supervision is not None and supervision.gave_up:
         found.append(Check("bad", "The supervisor has given the run up.", supervision.gave_up))
     elif supervision is not None and supervision.restarts:
         times = "once" if supervision.restarts == 1 else f"{supervision.restarts} times"
         found.append(Check("warn", f"The run was restarted {times}.", supervision.last_crash))
-    if run.is_live:
-        found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
-        if status.stuck:
-            found.append(Check("bad", "A call of the game does not come back.", status.stuck))
-        if status.parked:
-            found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
+    found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
+    if status.stuck:
+        found.append(Check("bad", "A call of the game does not come back.", status.stuck))
+    if status.parked:
+        found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
     return found
 
 
@@ -168,10 +161,10 @@ def _league_checks(run: OpenedRun) -> list[Check]:
     return found
 
 
-def _now(run: OpenedRun) -> str:
+def _now(run: OpenedRun, account: RunAccount) -> str:
     state = run.state
-    if not run.is_live:
-        return f"The run is not being trained: {run.phase}."
+    if not account.live:
+        return f"The run is not being trained: {account.status.phase}."
     if state.training_paused:
         return "Training is paused."
     homes = [lease.home for lease in state.leases.values()]
@@ -183,4 +176,4 @@ def _now(run: OpenedRun) -> str:
         parts.append(f"trains {shown}")
     if rating:
         parts.append(f"plays rating matches on {rating} {'host' if rating == 1 else 'hosts'}")
-    return f"The league {' and '.join(parts) or 'is ' + run.phase}."
+    return f"The league {' and '.join(parts) or 'is ' + account.status.phase}."

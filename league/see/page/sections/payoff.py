@@ -12,7 +12,7 @@ from league.see.reports.payoff import PayoffRow, payoff_rows
 ALL_SEATS = -1
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PayoffQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the payoff.
 
     Fields:
@@ -29,7 +29,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     away: str = ""
 
 
-class PayoffView(msgspec.Struct, frozen=True):
+class PayoffSection(msgspec.Struct, frozen=True):
     """The payoff.
 
     Fields:
@@ -46,7 +46,7 @@ class PayoffView(msgspec.Struct, frozen=True):
     rated: bool
 
 
-def read(run: OpenedRun, query: Query) -> PayoffView:
+def read(run: OpenedRun, query: PayoffQuery) -> PayoffSection:
     """The payoff of a run."""
     state, ratings = run.state, run.ratings.value
     seat = None if query.seat == ALL_SEATS else query.seat
@@ -60,4 +60,4 @@ def read(run: OpenedRun, query: Query) -> PayoffView:
             *payoff_rows(state, (query.home,), away=query.away),
             *payoff_rows(state, (query.away,), away=query.home),
         )
-    return PayoffView(matrix, WHO, query.home, query.away, pair, ratings is not None)
+    return PayoffSection(matrix, WHO, query.home, query.away, pair, ratings is not None)

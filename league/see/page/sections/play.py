@@ -11,13 +11,13 @@ BOTS = ("bot:random", "bot:mcts:50")
 MAX_SNAPSHOTS = 300
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlayQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """policy: chosen beforehand, as by a link from another section."""
 
     policy: str = ""
 
 
-class Choices(msgspec.Struct, frozen=True):
+class PlayChoices(msgspec.Struct, frozen=True):
     """The policies that may be played against.
 
     Fields:
@@ -31,11 +31,11 @@ class Choices(msgspec.Struct, frozen=True):
     seats: int
 
 
-def read(run: OpenedRun, query: Query) -> Choices:
+def read(run: OpenedRun, query: PlayQuery) -> PlayChoices:
     """The choices of a run."""
     env = run.config.get("env")
     game = str(env.get("id", "")) if isinstance(env, dict) else str(env or "")
     frozen = list(run.state.snapshots)[::-1][:MAX_SNAPSHOTS]
     trained = [AUTO, *(name for name in EXPORTS if name != EXACT)] if frozen else []
     names = tuple(dict.fromkeys((*trained, *run.state.players, *frozen)))
-    return Choices(game, names if frozen else (), BOTS, run.state.num_seats)
+    return PlayChoices(game, names if frozen else (), BOTS, run.state.num_seats)

@@ -51,7 +51,7 @@ MAX_OPPONENTS = 40
 MAX_EVENTS = 30
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlayerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of player; empty for the first."""
 
     player: str = ""
@@ -98,7 +98,7 @@ class GateTrial(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
 
-class Change(msgspec.Struct, frozen=True):
+class PlayerChange(msgspec.Struct, frozen=True):
     """An event in the player's life. text: one sentence."""
 
     seq: int
@@ -134,11 +134,11 @@ class PlayerSection(msgspec.Struct, frozen=True):
     opponents: tuple[Opponent, ...]
     gate: GateView | None
     trials: tuple[GateTrial, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[PlayerChange, ...]
     is_whole: bool
 
 
-def read(run: OpenedRun, query: Query) -> PlayerSection:
+def read(run: OpenedRun, query: PlayerQuery) -> PlayerSection:
     """A player of a run.
 
     Raises:
@@ -249,7 +249,7 @@ def _trials(events: list[NotableEvent]) -> Iterator[GateTrial]:
             )
 
 
-def _changes(events: list[NotableEvent], player: str) -> Iterator[Change]:
+def _changes(events: list[NotableEvent], player: str) -> Iterator[PlayerChange]:
     for noted in events:
         event, text = noted.event, ""
         if isinstance(event, SnapshotAdded):
@@ -264,4 +264,4 @@ def _changes(events: list[NotableEvent], player: str) -> Iterator[Change]:
             text = ", ".join(f"{change.key} {change.old} to {change.new}" for change in own)
             text += f" by {event.by}" if event.by else ""
         if text:
-            yield Change(noted.seq, noted.wall_time, noted.kind, text)
+            yield PlayerChange(noted.seq, noted.wall_time, noted.kind, text)

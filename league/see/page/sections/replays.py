@@ -10,7 +10,7 @@ from league.see.page.runs.opened_run import OpenedRun
 MAX_ROWS = 200
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReplaysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """home, away: only games of these two. file, game: the one that is shown; the browser reads it by itself."""
 
     home: str = ""
@@ -27,7 +27,7 @@ class Replays(msgspec.Struct, frozen=True):
     path: str
 
 
-def read(run: OpenedRun, query: Query) -> Replays:
+def read(run: OpenedRun, query: ReplaysQuery) -> Replays:
     """The recorded games of a run."""
     found = ReplayList(run.folder.replays_path)
     wanted = {name for name in (query.home, query.away) if name}

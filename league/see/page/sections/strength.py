@@ -7,10 +7,10 @@ import msgspec
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.ratings_over_time import PLAYERS, RatingsOverTime, ratings_over_time
-from league.see.reports.figures.yardsticks import YARDSTICKS, Yardsticks, yardsticks
+from league.see.reports.figures.yardsticks import YARDSTICKS, YardstickFigures, yardsticks
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StrengthQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the strength.
 
     Fields:
@@ -22,7 +22,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: int = 0
 
 
-class Strength(msgspec.Struct, frozen=True):
+class StrengthSection(msgspec.Struct, frozen=True):
     """The strength.
 
     Fields:
@@ -31,16 +31,16 @@ class Strength(msgspec.Struct, frozen=True):
     """
 
     ratings: RatingsOverTime | None
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     error: str
     expected: str
 
 
-def read(run: OpenedRun, query: Query) -> Strength:
+def read(run: OpenedRun, query: StrengthQuery) -> StrengthSection:
     """The strength of a run."""
     computed = run.ratings
     found = computed.value
     ratings = None if found is None else ratings_over_time(run.state, found, offset=query.offset, limit=query.limit)
-    return Strength(
+    return StrengthSection(
         ratings, yardsticks(run.state, offset=query.first, limit=YARDSTICKS), computed.error, expected_probe(run)
     )

@@ -16,7 +16,7 @@ TREND = 12
 MAX_ROWS = 1_000
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TableQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of rows. show: "players" or "policies". text: in their names."""
 
     show: str = "players"
@@ -67,7 +67,7 @@ class Table(msgspec.Struct, frozen=True):
     counts: str
 
 
-def read(run: OpenedRun, query: Query) -> Table:
+def read(run: OpenedRun, query: TableQuery) -> Table:
     """The table of a run."""
     state, computed = run.state, run.ratings
     ratings = {row.policy: row for row in computed.value or ()}

@@ -21,7 +21,7 @@ from league.see.reports.figures.meta_game import MetaGame, meta_game
 from league.see.reports.figures.opponent_mix import OpponentMix, opponent_mix
 from league.see.reports.figures.payoff_matrix import PayoffMatrix, payoff_matrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime, ratings_over_time
-from league.see.reports.figures.yardsticks import Yardsticks, yardsticks
+from league.see.reports.figures.yardsticks import YardstickFigures, yardsticks
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
@@ -56,7 +56,7 @@ class RunFigures(msgspec.Struct, frozen=True):
     payoff: PayoffMatrix
     lineage: LineageGraph
     meta_game: MetaGame
-    yardsticks: Yardsticks
+    yardsticks: YardstickFigures
     curves: tuple[Curve, ...]
     player_curves: tuple[PlayerCurves, ...]
     mixes: tuple[OpponentMix, ...]
@@ -98,14 +98,14 @@ def _run_figures(folder: RunFolder, name: str) -> RunFigures:
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal, journal.one_moment():
         state, events = read_state(journal), journal.head().seq
         lineage = lineage_of(cast(Event, event) for _, event in journal.replay())
-    status = folder.read_status()
+    account = folder.account()
     ratings, series = league_ratings(state), series_of(metric_rows(folder.metrics_path))
     players = most_trained(state, MAX_PLAYERS)
     return RunFigures(
         run=str(folder.path),
         name=name,
-        phase="stopped" if status is None else folder.phase_of(status),
-        live=status is not None and folder.is_live(status),
+        phase=account.status.phase,
+        live=account.live,
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         players=len(state.players),

@@ -12,7 +12,7 @@ from league.see.reports.figures.meta_game import MetaGame
 from league.see.reports.figures.payoff_matrix import PayoffMatrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime
 from league.see.reports.figures.report import Report, RunFigures
-from league.see.reports.figures.yardsticks import Yardsticks
+from league.see.reports.figures.yardsticks import YardstickFigures
 from league.wording import counted
 
 MAX_ROWS = 30
@@ -59,7 +59,7 @@ def _ratings(ratings: RatingsOverTime) -> Iterator[str]:
     yield from _table(("policy", "player", "Elo", "95 % interval", "games"), rows, numbers=3)
 
 
-def _yardsticks(found: Yardsticks) -> Iterator[str]:
+def _yardsticks(found: YardstickFigures) -> Iterator[str]:
     if found.probes:
         yield from ("## Probes", "")
         yield from _table(("probe", "yardstick", "snapshot", "first", "newest", "interval"), _probes(found), numbers=3)
@@ -81,7 +81,7 @@ def _yardsticks(found: Yardsticks) -> Iterator[str]:
     yield from _table(heads, rows, numbers=4)
 
 
-def _probes(found: Yardsticks) -> Iterator[tuple[str, ...]]:
+def _probes(found: YardstickFigures) -> Iterator[tuple[str, ...]]:
     for curve in found.probes:
         first, last = curve.points[0], curve.points[-1]
         values = (

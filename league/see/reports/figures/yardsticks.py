@@ -63,7 +63,7 @@ class ProbeCurve(msgspec.Struct, frozen=True):
     points: tuple[ProbePoint, ...]
 
 
-class Yardsticks(msgspec.Struct, frozen=True):
+class YardstickFigures(msgspec.Struct, frozen=True):
     """Strength by measures that never change; empty where the league has neither fixed opponents nor probes.
 
     Fields:
@@ -78,13 +78,13 @@ class Yardsticks(msgspec.Struct, frozen=True):
     counts: str
 
 
-def yardsticks(state: LeagueState, *, offset: int = 0, limit: int = YARDSTICKS) -> Yardsticks:
+def yardsticks(state: LeagueState, *, offset: int = 0, limit: int = YARDSTICKS) -> YardstickFigures:
     """The curves against some of the fixed opponents."""
     population = state.population
     fixed = np.flatnonzero(population.kind.values == FIXED_OPPONENT).tolist()
     shown, extent = page_of(fixed, what="yardsticks", offset=offset, limit=limit, most=MAX_YARDSTICKS)
     curves = [curve for number in shown for curve in _curves(state, number)]
-    return Yardsticks(tuple(curves), probe_curves(state), extent, state.counts)
+    return YardstickFigures(tuple(curves), probe_curves(state), extent, state.counts)
 
 
 def probe_curves(state: LeagueState) -> tuple[ProbeCurve, ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.probe_series import newest_text
 from league.core.metagame.ratings import league_ratings
+from league.core.player_account import PlayerAccount, player_account
 from league.core.quarantine import quarantined
 from league.core.state.state import LeagueState
 from league.policies.auto_export import EXACT, EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
-from league.see.reports.status.player_status import PlayerStatus, player_status
 from league.store.run_folder import RunFolder
 from league.wording import counted
 
@@ -37,7 +37,7 @@ class LeagueStatus:
     env_steps: int
     settling_steps: int
     snapshots: int
-    players: tuple[PlayerStatus, ...]
+    players: tuple[PlayerAccount, ...]
     counts: str
     aborted: int = 0
     truncated: int = 0
@@ -75,7 +75,7 @@ def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
         env_steps=state.totals.env_steps,
         settling_steps=state.totals.settling_steps,
         snapshots=len(state.snapshots),
-        players=tuple(player_status(state, player, ratings) for player in state.players.values()),
+        players=tuple(player_account(state, player, ratings) for player in state.players.values()),
         counts=state.counts,
         aborted=state.totals.aborted,
         truncated=state.totals.truncated,

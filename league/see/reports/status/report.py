@@ -8,11 +8,12 @@ from pathlib import Path
 
 from league.config.commented import chosen_in
 from league.json_report import JsonReport
-from league.see.reports.status.heartbeat_status import HeartbeatStatus, heartbeat_status
+from league.see.reports.status.daemon_lines import amounts, daemon_fields, daemon_text, trouble_lines
 from league.see.reports.status.league_status import LeagueStatus, league_status
+from league.see.reports.status.player_lines import player_lines
 from league.see.reports.status.run_size import disk_bytes
 from league.store.journaled_league import state_of_run
-from league.store.run_folder import RunFolder
+from league.store.run_folder import RunAccount, RunFolder
 from league.store.supervision import read_supervision
 from league.wording import counted, setting_text, size_text
 
@@ -49,12 +50,12 @@ class StatusReport(JsonReport):
     """A run as of now. In JSON the fields of its three parts stand side by side.
 
     Fields:
-      run: its folder. disk_bytes: what the folder takes.
+      run: its folder. daemon: as of its last heartbeat. disk_bytes: what the folder takes.
       settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
     """
 
     run: str
-    heartbeat: HeartbeatStatus
+    daemon: RunAccount
     league: LeagueStatus
     supervision: SupervisionStatus = SupervisionStatus()
     disk_bytes: int = 0
@@ -63,7 +64,8 @@ class StatusReport(JsonReport):
     def json_fields(self) -> Mapping[str, object]:
         """All fields, those of the parts beside the others."""
         fields = asdict(self)
-        parts = [fields.pop(name) for name in ("heartbeat", "league", "supervision")]
+        del fields["daemon"]
+        parts = [daemon_fields(self.daemon), *(fields.pop(name) for name in ("league", "supervision"))]
         return {**fields, **{key: value for part in parts for key, value in part.items()}}
 
     def settings_text(self) -> str:
@@ -93,34 +95,34 @@ class StatusReport(JsonReport):
         return "\n".join([*(shown or lines), *ends])
 
     def _lines(self) -> Iterator[str]:
-        heartbeat, league = self.heartbeat, self.league
-        workers = heartbeat.workers_text()
-        speed = f", {heartbeat.steps_per_s:,.0f} steps/s" if heartbeat.live else ""
-        yield f"{self.run}: {heartbeat.text()}"
+        league, status = self.league, self.daemon.status
+        workers = ", ".join(worker.text() for worker in status.workers)
+        speed = f", {status.steps_per_s:,.0f} steps/s" if self.daemon.live else ""
+        yield f"{self.run}: {daemon_text(self.daemon)}"
         yield (
             f"{league.games_text()}{speed}, {counted(league.snapshots, 'snapshot')}"
             + (f"; workers: {workers}" if workers else "")
         )
         yield f"counts {league.counts}"
-        yield ", ".join([*heartbeat.amounts(), f"{size_text(self.disk_bytes)} on disk"])
+        yield ", ".join([*amounts(self.daemon), f"{size_text(self.disk_bytes)} on disk"])
         troubles = [f"{counted(number, noun)} {what}" for number, noun, what in self._troubles() if number]
         if troubles:
             yield ", ".join(troubles)
         yield from self.supervision.lines()
         if league.paused:
             yield f"training is paused by {league.paused}"
-        yield from heartbeat.trouble_lines()
+        yield from trouble_lines(self.daemon)
         yield from league.policy_lines()
         for player in league.players:
-            yield from player.lines()
+            yield from player_lines(player)
 
     def _troubles(self) -> Iterator[tuple[int, str, str]]:
         """Yields how many of something there are, its noun, and what happened to them."""
         yield self.league.truncated, "game", "ended by a time limit"
         yield self.league.aborted, "game", "thrown away"
-        yield self.heartbeat.quarantined_games, "game", "not played any more after three failures"
-        yield self.heartbeat.refused, "answer", "refused"
-        yield self.heartbeat.hosts_lost, "host", "lost"
+        yield self.daemon.status.quarantined_games, "game", "not played any more after three failures"
+        yield self.daemon.status.refused, "answer", "refused"
+        yield self.daemon.status.hosts_lost, "host", "lost"
 
 
 def _height(line: str, width: int) -> int:
@@ -135,10 +137,10 @@ def read_status(path: Path) -> StatusReport:
       MissingRun, JournalError, StorageError.
     """
     folder = RunFolder.open(path)
-    heartbeat = heartbeat_status(folder)
+    account = folder.account()
     return StatusReport(
         run=str(path),
-        heartbeat=heartbeat,
+        daemon=account,
         league=league_status(state_of_run(folder), folder),
         supervision=_supervision_status(folder),
         disk_bytes=disk_bytes(folder.path),

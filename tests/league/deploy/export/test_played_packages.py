@@ -25,7 +25,7 @@ from league.envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError
 from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.trust import MARK_FILE
+from league.policies.trust import MARK_FILE, trust_places
 from tests.league.commands import league
 from tests.league.deploy.export import strangers
 from tests.league.deploy.export.test_package import rewritten
@@ -94,7 +94,8 @@ def made_of(case: Case, folder: Path) -> Made:
     run.snapshot("main-exploiter-0", network_of(run.config, seed=3))
     run.snapshot("main-0", network_of(run.config, seed=2), version=4, trained_steps=900)
     path = run.close()
-    return Made(case, path, export_policy(path, folder / "package", player=case.player, trust=True).path, env)
+    trust_places([path])
+    return Made(case, path, export_policy(path, folder / "package", player=case.player).path, env)
 
 
 def actions_of(policy: LoadedPolicy | LoadedMixture, game: str) -> list[str]:
@@ -211,8 +212,9 @@ def test_what_cannot_be_played_is_not_exported(
 ) -> None:
     found = made["three kinds of seats"]
     monkeypatch.setattr("league.policies.stored_game.StoredFormat.of", classmethod(lambda cls, own: None))
+    trust_places([found.run])
     with pytest.raises(LeagueError, match=r"^Nothing was exported: the policy was tried on .*market itself") as raised:
-        export_policy(found.run, tmp_path / "package", player="main-0-s1", trust=True)
+        export_policy(found.run, tmp_path / "package", player="main-0-s1")
     assert "\n" not in str(raised.value) and not (tmp_path / "package").exists()
 
 

@@ -17,6 +17,7 @@ from league.judge.pools.run import run_here
 from league.judge.pools.service.client import PoolClient
 from league.judge.pools.service.server import Listening, serving
 from league.judge.pools.service.worker import work
+from league.policies.trust import trust_places
 from tests.league.judge.contenders.fake_engines import GTP, made
 
 TOKEN = "t" * 32
@@ -36,34 +37,35 @@ def pool(engine: str, tmp_path: Path) -> Path:
         options=(),
         anchors=(f"{engine}=1500",),
         opening_plies=2,
-        trust=False,
     )
-    assert add_contenders(path, ["bot:random"], trust=False) == ["bot:random joined."]
+    assert add_contenders(path, ["bot:random"]) == ["bot:random joined."]
     return path
 
 
 def test_an_engine_is_an_anchor_and_its_games_count_where_it_may_run(pool: Path, engine: str) -> None:
+    trust_places([pool])
     with open_pool(PoolFolder(pool)) as opened:
         member = opened.state.policies[0]
         assert member == PoolPolicy(engine, OUTSIDE, "", 1500.0, member.source, find_contenders([engine])[0].identity)
-        assert run_here(opened, still=lambda: opened.state.finished == 0, source=pool, trust=True) > 0
+        assert run_here(opened, still=lambda: opened.state.finished == 0, source=pool) > 0
         assert opened.state.finished == 1 and int(opened.state.games.values[0]) > 0
     with open_pool(PoolFolder(pool)) as again:
         assert again.state.policies[0] == member
     with pytest.raises(PoolError, match="is the same policy"):
-        add_contenders(pool, [f"{engine}?deadline=60"], trust=False)
+        add_contenders(pool, [f"{engine}?deadline=60"])
 
 
 def test_a_worker_without_the_engine_says_so_and_has_other_work(pool: Path, engine: str, tmp_path: Path) -> None:
-    add_contenders(pool, ["bot:mcts:1"], trust=False)
+    add_contenders(pool, ["bot:mcts:1"])
     with open_pool(PoolFolder(pool)) as opened, serving(opened, TOKEN, Listening()) as url:
         with PoolClient(url, TOKEN, worker="w", patience_s=2.0) as client:
             games = work(client, still=lambda: not opened.state.finished, idle=lambda seconds: None)
         assert games > 0 and int(opened.state.games.values[0]) == 0, "the bots alone, without --trust"
         assert opened.state.expired == 1 and opened.state.failed == 0, "asked for once, and nobody is to blame"
         Path(engine.removeprefix("gtp:")).unlink()
+        trust_places([url])
         with PoolClient(url, TOKEN, worker="w2", patience_s=2.0) as client:
-            work(client, still=lambda: opened.state.expired < 2, idle=lambda seconds: None, trust=True)
+            work(client, still=lambda: opened.state.expired < 2, idle=lambda seconds: None)
         assert int(opened.state.games.values[0]) == 0 and opened.state.failed == 0
 
 
@@ -74,10 +76,11 @@ def test_another_version_of_an_engine_is_not_played_for_it(pool: Path, engine: s
         assert granted is not None
         opened.give_up(granted.lease.lease_id, granted.lease.token, "not now")
         turns = iter([True, False])
-        assert run_here(opened, still=lambda: next(turns, False), source=pool, trust=True) == 0
+        trust_places([pool])
+        assert run_here(opened, still=lambda: next(turns, False), source=pool) == 0
         assert opened.state.expired == 2 and opened.state.failed == 0
 
 
 def test_what_does_not_play_the_game_or_is_not_there_does_not_join(pool: Path, tmp_path: Path) -> None:
     with pytest.raises(LeagueError, match="no-such-engine"):
-        add_contenders(pool, [f"uci:{tmp_path / 'no-such-engine'}"], trust=False)
+        add_contenders(pool, [f"uci:{tmp_path / 'no-such-engine'}"])

@@ -25,6 +25,7 @@ from league.judge.tournaments.processes import PlayersFailed, PlayInProcesses
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
 from league.judge.tournaments.report import TournamentReport, tournament_lines
 from league.judge.tournaments.run_tournament import play_tournament
+from league.policies.trust import trust_places
 from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import MadeRun, constant_network
 
@@ -186,7 +187,8 @@ def test_three_seats_are_rated_by_placements_and_one_by_its_return(tmp_path: Pat
     report = play_tournament(tmp_path / "three", three, where=HERE)
     with pytest.raises(LeagueError, match=r"names the program bot:league.envs.bots:RandomBot: give --trust"):
         play_tournament(tmp_path / "three", None, where=HERE)
-    assert play_tournament(tmp_path / "three", None, where=HERE, trust=True) == report
+    trust_places([tmp_path / "three"])
+    assert play_tournament(tmp_path / "three", None, where=HERE) == report
     assert report.scale == "skill" and [row.games for row in report.standings] == [30, 30, 30]
     (anchor,) = [row.rating for row in report.standings if row.name == "bot:random"]
     assert anchor is not None and anchor.value == pytest.approx(0.0) and anchor.low < 0 < anchor.high
@@ -218,7 +220,8 @@ def test_a_game_in_a_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: 
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert report.env_id == f"{tmp_path / 'own.py'}:make"
-    assert play_tournament(tmp_path / "t", None, where=HERE, trust=True) == report
+    trust_places([tmp_path / "t"])
+    assert play_tournament(tmp_path / "t", None, where=HERE) == report
 
 
 def test_batches_of_a_pairing_differ_and_pairings_share_their_openings(

@@ -45,7 +45,7 @@ def test_a_live_run_is_backed_up_again_and_again_and_a_copy_of_the_backup_trains
     monkeypatch.setattr(Observer, "observe", observe)
     assert len(made) > 1 and made[-1].since == made[-2].event > 0 and not any(report.left_out for report in made)
     assert sum(report.shared for report in made) >= 2
-    heartbeat = read_status(dest).heartbeat
+    heartbeat = read_status(dest).daemon.status
     assert heartbeat.phase == "stopped" and "backup" in heartbeat.message
     assert head_of(dest) == (made[-1].event, made[-1].chain)
     shutil.copytree(dest, tmp_path / "restored")

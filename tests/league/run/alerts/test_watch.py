@@ -161,7 +161,7 @@ def test_a_run_tells_of_its_alerts_in_status_log_and_metrics_and_by_a_command(
     assert b'league_alert{alert="disk_low",subject=""} 1.0' in seen_metrics[-1]
     assert "firing disk_low: Alert disk_low:" in (tmp_path / "run" / "logs" / "alerts.log").read_text()
     assert '"state":"firing"' in (tmp_path / "said").read_text()
-    assert not read_status(tmp_path / "run").heartbeat.alerts
+    assert not read_status(tmp_path / "run").daemon.status.alerts
 
 
 def test_alerts_that_cannot_be_made_and_those_of_a_strangers_folder_are_refused(

@@ -13,7 +13,20 @@ from league.run.monitor.run_table import next_snapshot_text, run_table
 from league.run.monitor.view import GateView, PayoffView, PlayerView, RunView
 from tests.league.run.monitor.terminals import Clock, Terminal
 
-MAIN = PlayerView("main-0", "main_agent", 123, 4_560_000, 3, 213.2, 180.0, 250.0, 0.61, 0.123, 1.2, 3.4)
+MAIN = PlayerView(
+    player="main-0",
+    role="main_agent",
+    version=123,
+    trained_steps=4_560_000,
+    snapshots=3,
+    rating=213.2,
+    rating_low=180.0,
+    rating_high=250.0,
+    win_rate=0.61,
+    loss=0.123,
+    entropy=1.2,
+    policy_lag=3.4,
+)
 VIEW = RunView(
     run="runs/x",
     phase="running",
@@ -24,7 +37,7 @@ VIEW = RunView(
     steps_per_s=151_234.0,
     snapshots=7,
     workers=2,
-    players=(MAIN, PlayerView("league-exploiter-0", "league_exploiter", 0, 0, 0)),
+    players=(MAIN, PlayerView(player="league-exploiter-0", role="league_exploiter")),
     payoff=PayoffView(("main-0",), ("main-0-s0", "main-0-s1"), ((0.75, None),)),
     notes=("oldest", "b", "c", "d", "snapshot [main-0-s3] by gate"),
 )

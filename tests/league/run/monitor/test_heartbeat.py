@@ -13,7 +13,7 @@ from league.run.budget import ClockFile, Limits, Spent
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.heartbeat import Heartbeat
 from league.run.resume_files import begun_at
-from league.store.run_folder import CLOCK_FILE
+from league.store.run_folder import CLOCK_FILE, Troubles
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER
 
@@ -31,7 +31,8 @@ def heartbeat_of(bench: Bench, *, env_steps_target: int | None = None) -> Heartb
 
 
 def seen_after(env_steps: int) -> DaemonStatus:
-    return DaemonStatus(Spent(9.0, 9.0, env_steps), 0.1, "training", {}, refused=3, hosts_lost=6, quarantined_games=2)
+    troubles = Troubles(refused=3, hosts_lost=6, quarantined_games=2)
+    return DaemonStatus(Spent(9.0, 9.0, env_steps), 0.1, "training", {}, troubles)
 
 
 @pytest.mark.parametrize(("env_steps", "next_stop"), [(300, 800), (1_032, 1_500)])

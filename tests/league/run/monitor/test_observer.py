@@ -73,7 +73,7 @@ def test_a_table_is_made_twice_a_second_and_lines_need_few_views(
         monotonic=lambda: 100.0 + 0.25 * next(ticks),
     )
     for _ in range(40):
-        observer.observe(DaemonStatus(Spent(), 0.0, "training", {}, 0, 0))
+        observer.observe(DaemonStatus(Spent(), 0.0, "training", {}))
     assert len(shown) == views
 
 
@@ -95,7 +95,7 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(tmp_path: Path) 
 def test_refused_chunks_are_a_metric_also_of_a_learner_that_has_made_no_update(tmp_path: Path) -> None:
     state = Bench(tmp_path / "run", league=ONE_PLAYER).league.state
     progress = {"main-0": LearnerProgress(Progress("main-0", 0, 0), None, 0, refused=3)}
-    seen = DaemonStatus(Spent(), 0.0, "training", progress, 0, 0)
+    seen = DaemonStatus(Spent(), 0.0, "training", progress)
     values = run_metrics(state, seen, ratings={}, steps_per_s=0.0, journal_seq=0, disk_free=0)
     assert values[REFUSED_CHUNKS.of("main-0")] == 3.0
 
