@@ -19,6 +19,7 @@ from benchmarks.lineage.q_learning import score_of
 from benchmarks.lineage.systems import Cell
 from benchmarks.strength.positions import moves_keep, stored_positions
 from league.agents.acting.network_policy import GREEDY, NetworkPolicy
+from league.agents.acting.policy import Policy
 from league.agents.learner.learner import UpdateReport
 from league.agents.nets.network import Network, build_network
 from league.agents.weights import Weights, adopt
@@ -30,7 +31,7 @@ from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import InstallPlayer
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.match import play_match
-from league.policies.exact.behaviours import Fields
+from league.policies.exact.behaviours import Fields, PolicyFunction
 from league.policies.exact.exploitability import nash_conv
 from league.processes.processor_time import children_cpu_seconds, cpu_seconds
 from league.run.host_setup import host_setup
@@ -152,12 +153,12 @@ def _strength(config: RunConfig, weights: Weights, *, games: int) -> Figures:
     else:
         found["critical_positions_kept"] = moves_keep(policy, stored_positions())
     for bot in YARDSTICKS[config.env.id]:
-        seats = [policy, bot_policy(bot, seed=0)]
+        seats: list[Policy] = [policy, bot_policy(bot, seed=0)]
         found[f"score_{bot}"] = play_match(config.env, seats, games=games, seed=0, opening_plies=2).score().value
     return found
 
 
-def _function_of(network: Network) -> object:
+def _function_of(network: Network) -> PolicyFunction:
     """A network without memory as a `PolicyFunction`."""
 
     @torch.inference_mode()
@@ -169,6 +170,7 @@ def _function_of(network: Network) -> object:
         )
         probs = network.head.probabilities(output.logits)
         assert probs is not None, "numbered actions have probabilities"
-        return probs.numpy()
+        found: NDArray[np.float32] = probs.numpy()
+        return found
 
     return probabilities

@@ -89,7 +89,10 @@ def evolved(sigma: float, *, learning_rate: float) -> Mapping[str, Sections]:
     """The same, by evolution, with a small network."""
     learner = {"learning_rate": learning_rate, "learning_rate_end": learning_rate, "max_policy_lag": 0}
     acting = {"kind": "perturbed", "sigma": sigma, "greedy": True}
-    common = {"network": {"hidden": [16]}, "actors": {"num_envs": 128, "num_splits": 2, "acting": acting}}
+    common: dict[str, Mapping[str, object]] = {
+        "network": {"hidden": [16]},
+        "actors": {"num_envs": 128, "num_splits": 2, "acting": acting},
+    }
     es, cmaes = ({"kind": "es", "evaluations": 128}, {"kind": "cmaes", "episodes": 2, "sigma": 0.5})
     return {
         "es": {**common, "learner": {"algorithm": es, **learner}},
@@ -190,10 +193,10 @@ class Cell:
         """
         game, mode = GAMES[self.game], MODES[self.mode]
         sections = laid_over(COMMON, game.sections, game.systems[self.system])
-        sections["seed"] = self.seed
+        plain: dict[str, object] = {**sections, "seed": self.seed}
         if mode is not None:
             sections["learner"]["pipeline"] = {"replicas": REPLICAS, "update_mode": mode}
-        return parse_config(json.dumps(sections), source=self.name)
+        return parse_config(json.dumps(plain), source=self.name)
 
 
 def laid_over(*layers: Sections) -> dict[str, dict[str, object]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.lineage.cell import MATCH_GAMES, Figures, measured
 from benchmarks.lineage.systems import GAMES, MODES, Cell, cells
 from league.agents.torch_runtime import prepare_process
-from league.config.loading import ConfigError
+from league.errors import ConfigError
 from league.store.storage import Storage
 
 CORE_SECONDS, SEEDS = 90.0, (0, 1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from league.agents.nets.heads import CategoricalHead, HeadsBlock
+from league.agents.nets.input_scaling import FieldScaling
 from league.agents.nets.mlp import DenseLayer, InputLayer
 from league.agents.nets.network import Network
 
@@ -41,10 +42,12 @@ class PlainNetwork:
         first, *middle, last = [block.module for block in network.blocks]
         if not isinstance(first, InputLayer) or not isinstance(last, HeadsBlock) or network.core_size:
             return None
-        dense = [first.layer, *middle]
-        head, scalings, value = last.head, list(first.fields.scalings), last.value_activation
+        dense = [first.layer, *(layer for layer in middle if isinstance(layer, DenseLayer))]
+        head, value = last.head, last.value_activation
+        scalings = [one for one in first.fields.scalings if isinstance(one, FieldScaling)]
         is_plain = (
-            all(isinstance(layer, DenseLayer) and layer.activation is None for layer in dense)
+            len(dense) == 1 + len(middle)
+            and all(layer.activation is None for layer in dense)
             and type(head) is CategoricalHead  # one that is made of it shows other logits
             and not head.uniform_mix
             and not any(scaling.moments or scaling.is_squashed for scaling in scalings)
