@@ -1,7 +1,7 @@
 """The table of the whole lineage: every algorithm under every update mode that makes sense, with equal core-seconds.
 
-`python -m benchmarks.lineage.table --results DIR` measures the cells that are not in DIR yet, each in a process of its
-own, and prints the table as Markdown with the JSON object last. A call that was stopped continues where it was. With
+`python -m benchmarks.lineage.table --results DIR` measures the cells that are not in DIR yet. Each has a process
+of its own. The table is printed as Markdown, with a JSON object last. A call that was stopped continues where it was. With
 the default budget of 90 core-seconds a cell and two seeds all of it takes less than six hours of a machine.
 Breakout needs the extra `minatar`.
 """
@@ -60,7 +60,7 @@ def measure_one(cell: Cell, folder: Path, *, core_seconds: float, games: int) ->
 
 
 def rows(wanted: Iterable[Cell], folder: Path) -> list[dict[str, object]]:
-    """What is known of these cells, over the seeds: means, and the strengths of every seed."""
+    """The known figures of these cells, over the seeds: means, and the strengths of every seed."""
     by_name: dict[tuple[str, str, str], list[Figures]] = {}
     for cell in wanted:
         if file_of(cell, folder).is_file():

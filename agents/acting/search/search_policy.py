@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.network_group import fill_blocks
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation
+from league.agents.acting.row_split import fill_blocks
 from league.agents.acting.search.config import SearchConfig, game_problems, walks_per_wave
 from league.agents.acting.search.gumbel import Gumbel, improved_policy
 from league.agents.acting.search.plain_network import MAX_ROWS, PlainNetwork
