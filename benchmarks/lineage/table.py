@@ -1,7 +1,8 @@
 """The table of the whole lineage: every algorithm under every update mode that makes sense, with equal core-seconds.
 
 `python -m benchmarks.lineage.table --results DIR` measures the cells that are not in DIR yet. Each has a process
-of its own. The table is printed as Markdown, with a JSON object last. A call that was stopped continues where it was. With
+of its own. The table is printed as Markdown, with a JSON object last.
+A call that was stopped continues where it was. With
 the default budget of 90 core-seconds a cell and two seeds all of it takes less than six hours of a machine.
 Breakout needs the extra `minatar`.
 """
