@@ -71,7 +71,7 @@ HOMES = {
     "optuna": ("league/lab/sweep/study.py",),
     "pettingzoo": ("envs/adapters/", "envs/notation/chess_moves.py"),
     "pydantic": ("league/config/problems.py", "league/run/control/api.py"),
-    "pyspiel": ("envs/adapters/", "envs/notation/chess_moves.py"),
+    "pyspiel": ("envs/adapters/", "envs/notation/chess_moves.py", "league/deploy/engines/openspiel.py"),
     "ray": ("league/hosts/on_ray/",),
     "rich": ("league/run/monitor/",),
     "safetensors": ("league/store/weights_file.py",),

@@ -224,6 +224,8 @@ class Arena:
         # Before acting: the record needs the core state from before this observation.
         if len(self._recorded):
             self._finish(self._show(turn, self._rows, self._recorded))
+            if self._rounds is not None and self._round is not None:
+                self._round.seats[self._rounds.take_cut() // self._seats] = -1
         return False
 
     def _decide(self) -> bool:

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.network_group import NetworkGroup, can_group, fill_blocks
+from league.agents.acting.network_group import NetworkGroup, can_group
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, Policy, require_finite
+from league.agents.acting.row_split import fill_blocks
 from league.agents.nets.action_values.deterministic import DeterministicHead
 from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.heads import Head

@@ -68,7 +68,8 @@ class EpisodeRecorder:
 
     A round begins from a seed, so that an arena of equal games and an equal seed plays it on the same opponents, seats
     and chance. It is over when every game has ended once, or when newer weights have come: what plays on would be late.
-    A game that ends early idles until the next round.
+    A game that ends early idles until the next round. So does one whose seat has made as many decisions as its policy
+    allows: its episode counts as it stands then.
 
     Args:
       num_games: of the arena; one seat of each is recorded. num_rows: games times seats.
@@ -83,6 +84,8 @@ class EpisodeRecorder:
         self._decisions = np.zeros(num_rows, np.int32)
         self._versions = np.full(num_rows, NOBODY, np.int32)
         self._perturbations = np.zeros(num_rows, np.int32)
+        self._caps = np.zeros(num_rows, np.int32)
+        self._cut = np.zeros(0, np.int64)
         self._ended = np.zeros(num_rows, np.bool_)
 
     def next_round(self) -> int | None:
@@ -103,24 +106,35 @@ class EpisodeRecorder:
         action_mask: NDArray[np.bool_] | None,
         rewards: NDArray[np.float32],
         core: NDArray[np.float32] | None,
-    ) -> None:
-        """As in `Recorder`; only rewards count."""
+    ) -> Episodes | None:
+        """As in `Recorder`; only rewards count. Returns episodes that are cut here."""
         del obs, action_mask, core
         self._returns[rows] += np.where(self._decisions[rows] > 0, rewards, 0.0)
+        is_over = (self._caps[rows] > 0) & (self._decisions[rows] >= self._caps[rows]) & ~self._ended[rows]
+        if not is_over.any():
+            return None
+        self._cut = rows[is_over]
+        return self._counted(self._cut)
+
+    def take_cut(self) -> NDArray[np.int64]:
+        """As in `RoundRecorder`."""
+        rows, self._cut = self._cut, np.zeros(0, np.int64)
+        return rows
 
     def completes(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """As in `Recorder`: no core state is recorded."""
         return np.zeros(len(rows), np.bool_)
 
     def act(self, rows: NDArray[np.int64], **decided: NDArray[np.generic] | None) -> None:
-        """As in `Recorder`. decided: `versions` and `perturbations` int32 [K]."""
-        versions, perturbations = decided["versions"], decided.get("perturbations")
+        """As in `Recorder`. decided: `versions`, `perturbations` and `caps` int32 [K]; a cap of 0 is none."""
+        versions, perturbations, caps = decided["versions"], decided.get("perturbations"), decided.get("caps")
         assert versions is not None and perturbations is not None, "a seat was recorded whose policy is not perturbed"
         newest = int(np.max(versions))
         if newest != self._version:
             self._version, self._is_late = newest, True
         first = self._decisions[rows] == 0
         self._perturbations[rows[first]], self._versions[rows[first]] = perturbations[first], versions[first]
+        self._caps[rows[first]] = 0 if caps is None else caps[first]
         self._decisions[rows] += 1
 
     def end(
@@ -134,11 +148,7 @@ class EpisodeRecorder:
         """As in `Recorder`: the episodes that count."""
         del terminated, final_obs
         self._returns[rows] += np.where(self._decisions[rows] > 0, rewards, 0.0)
-        counted = ~self._ended[rows] & (self._decisions[rows] > 0) & (self._versions[rows] == self._version)
-        done = self._episodes(rows[counted]) if counted.any() else None
-        self._ended[rows] = True
-        self._returns[rows], self._decisions[rows] = 0.0, 0
-        return done
+        return self._counted(rows)
 
     def abandon(self, rows: NDArray[np.int64]) -> None:
         """As in `Recorder`: a pair without this episode is not counted."""
@@ -153,6 +163,14 @@ class EpisodeRecorder:
         """As in `Recorder`."""
         self._version, self._round = (int(number) for number in np.asarray(saved["round"], np.int64))
         self._begun = self._is_late = False
+
+    def _counted(self, rows: NDArray[np.int64]) -> Episodes | None:
+        """End the episodes of rows; returns those that count."""
+        counted = ~self._ended[rows] & (self._decisions[rows] > 0) & (self._versions[rows] == self._version)
+        done = self._episodes(rows[counted]) if counted.any() else None
+        self._ended[rows] = True
+        self._returns[rows], self._decisions[rows] = 0.0, 0
+        return done
 
     def _episodes(self, rows: NDArray[np.int64]) -> Episodes:
         return Episodes(

@@ -34,6 +34,10 @@ class RoundRecorder(Protocol):
         """Seed of the round that is to begin now, None while one is played."""
         ...
 
+    def take_cut(self) -> NDArray[np.int64]:
+        """Rows whose episodes it has cut since the last call; their games have nothing more to do in the round."""
+        ...
+
 
 class Recorder(Restorable, Protocol):
     """Records the seats of an arena. `rows` are int64 [K], distinct numbers of (game, seat).

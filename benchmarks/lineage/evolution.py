@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.lineage.cmaes_alone import add_rows
 from benchmarks.report import Report
 from league.agents.acting.arena import Arena
 from league.agents.acting.network_policy import GREEDY, NetworkPolicy
@@ -64,6 +65,7 @@ def evolution(folder: Path) -> Report:
                 report.add(f"{name}: not reached in", REQUIRED_S, "core-s", at_most=0.0)
             else:
                 report.add(name, seconds, "core-s", at_most=REQUIRED_S)
+    add_rows(report, longest=REQUIRED_S)
     return report
 
 

@@ -56,7 +56,7 @@ class StoneGame(AlternatingGame):
         places = (np.arange(rows)[:, None] * (cols + 1) + np.arange(cols)).ravel()
         self._places = places.astype(np.uint64)
         self._bits = np.uint64(1) << self._places
-        self._shifts = [np.uint64(step) for step in (1, cols, cols + 1, cols + 2)]
+        self._shifts = np.array([1, cols, cols + 1, cols + 2], np.uint64)
         self._action_at, self._plane_at = self._first_places()
         self._rng = np.random.default_rng(0)
         self._pool = np.zeros((2, 0), np.uint64)
@@ -177,16 +177,11 @@ class StoneGame(AlternatingGame):
 
     def _has_line(self, stones: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """bool [N], True if the stones hold `in_row` (3 or 4) in a line."""
-        lines = np.zeros(stones.shape, np.uint64)
-        for shift in self._shifts:
-            pairs = stones >> shift
-            pairs &= stones
-            if self._in_row == 4:
-                pairs &= pairs >> (shift + shift)
-            else:
-                pairs &= stones >> (shift + shift)
-            lines |= pairs
-        won: NDArray[np.bool_] = lines != 0
+        pairs = stones >> self._shifts[:, None]
+        pairs &= stones
+        twice = self._shifts[:, None] * np.uint64(2)
+        pairs &= (pairs if self._in_row == 4 else stones) >> twice
+        won: NDArray[np.bool_] = np.asarray(pairs.any(axis=0))
         return won
 
     def _restart(self, games: NDArray[np.int64]) -> None:

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from league.core.state.events import PlayerReset
+from league.deploy.export.exporter import export_policy
 from league.judge.matches.match import play_match
+from league.operate.history.fork import fork_run
+from league.policies.exact.load_policy import load_policy
+from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import load_from_run, open_run
 from league.see.reports.verify import verify_run
 from league.store.run_folder import RunFolder
@@ -102,3 +106,19 @@ def test_policies_of_different_networks_are_loaded_and_play_each_other(whole: Pa
     assert sizes[: len(PLAYERS)] == sizes[len(PLAYERS) :] and len({*sizes}) == 3
     for policy in policies[1:]:
         assert play_match(run.env, [policies[0].as_seat_policy(), policy.as_seat_policy()], games=4, seed=1).games == 4
+
+
+def test_a_fork_and_a_package_have_the_settings_of_each_player(whole: Path, tmp_path: Path) -> None:
+    def sizes(run: Path) -> list[int]:
+        return [num_weights(load_from_run(open_run(run), name)) for name in PLAYERS]
+
+    def num_weights(policy: LoadedPolicy) -> int:
+        return sum(part.numel() for part in policy.network.parameters())
+
+    fork_run(whole, tmp_path / "fork", at="latest")
+    go_on(tmp_path / "fork", env_steps=200)
+    assert sizes(tmp_path / "fork") == sizes(whole)
+    for number, name in enumerate(PLAYERS[:2]):
+        package = export_policy(whole, tmp_path / name, player=name).path
+        packed = load_policy(package)
+        assert isinstance(packed, LoadedPolicy) and num_weights(packed) == sizes(whole)[number]

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from league.agents.acting.central.core_table import CoreTable
 from league.agents.acting.central.shared_rows import SharedRows
-from league.agents.acting.network_group import NetworkGroup, can_group, padded_size
+from league.agents.acting.network_group import NetworkGroup, can_group
 from league.agents.acting.network_policy import sample_actions
+from league.agents.acting.row_split import padded_size
 from league.agents.nets.network import Network, NetworkOutput
 from league.agents.weights import Weights, adopt
 

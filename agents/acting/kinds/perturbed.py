@@ -18,7 +18,7 @@ from league.agents.acting.network_group import can_group
 from league.agents.acting.network_policy import GREEDY, SAMPLED, NetworkPolicies, NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Round
 from league.agents.learner.evolution.noise_table import noise_table
-from league.agents.learner.evolution.published import CandidateWeights
+from league.agents.learner.evolution.published import CandidateWeights, EvolvedWeights
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, WeightsError, layout_of
@@ -71,6 +71,7 @@ class PerturbedPolicy:
         self._noise = noise_table(place.seed)
         self._center = np.zeros(self._layout.size, np.float32)
         self._candidates: NDArray[np.float32] | None = None
+        self._cap = 0
         self._numbers = np.zeros(self._num_games, np.int32)  # of each game's perturbation, from 1; negative: opposite
         self._round_of: dict[int, int] = {}  # first game of an arena -> seed of its round
         self._rounds: Counter[int] = Counter()  # of each arena, with these candidates
@@ -90,6 +91,7 @@ class PerturbedPolicy:
         self._own.adopt(weights)
         self._center, self.version = weights.vector, weights.version
         self._candidates = weights.candidates if isinstance(weights, CandidateWeights) else None
+        self._cap = weights.cap if isinstance(weights, EvolvedWeights) else 0
         self._rounds.clear()
 
     @with_own_defaults
@@ -110,7 +112,7 @@ class PerturbedPolicy:
             parts.append((own, self._own.act(_some(inputs, own), rng)))
         outputs = _together(parts, inputs.core)
         numbers = np.where(counts, self._numbers[inputs.games], 0).astype(np.int32)
-        return replace(outputs, recorded={"perturbations": numbers})
+        return replace(outputs, recorded={"perturbations": numbers, "caps": np.full_like(numbers, self._cap)})
 
     def _act_perturbed(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Slots in the order of their games, as turns have them: one network after the other."""

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from league.envs.bots import Copyable, legal_actions
 from league.envs.protocol import BatchedEnv, EnvError, Turn
 
+FEW = 16
+"""Copies that are stepped to the end all together: to copy half of them again would take longer than it saves."""
+
 SEED = 2_718
 """Of the odd factors of the digest of a position."""
 
@@ -101,7 +104,7 @@ class Roots:
             earned = -self._waiting[tree]
             for depth in range(moves.shape[1]):
                 playing, left = counts[depth], counts[depth + 1]
-                if playing <= copy.num_envs // 2:
+                if playing <= copy.num_envs // 2 and copy.num_envs > FEW:
                     copy, turn = cast(Copyable, copy).fork(np.arange(playing))
                     opened.enter_context(closing(copy))
                 turn = _step(copy, turn, moves[: copy.num_envs, depth], playing)

@@ -6,6 +6,8 @@ Sources: Silver et al. 2017, AlphaGo Zero, methods; Silver et al. 2018, AlphaZer
 
 from __future__ import annotations
 
+from math import isnan
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,9 @@ C_BASE, C_INIT = np.float32(19_652.0), np.float32(1.25)
 
 NOISE_MOVES = 10.0
 """The noise is Dirichlet(NOISE_MOVES / legal moves): 0.03 for Go, 0.3 for chess, 1.4 for Connect Four."""
+
+MAX_SCALARS = 400
+"""Most scores of one call that are computed as plain numbers: below it, the calls of array operations cost more."""
 
 
 class Puct:
@@ -37,6 +42,8 @@ class Puct:
         number = visits.sum(axis=1).astype(np.int64)
         if number.max() + count > len(self._weights):
             self._weights = _weights(2 * int(number.max()) + count)
+        if count > 1 and moves.shape[0] * moves.shape[2] * count <= MAX_SCALARS:
+            return np.array([self._chosen_one_by_one(one, count) for one in moves.tolist()], np.int64)
         chosen = np.empty((len(node), count), np.int64)
         rows = np.arange(len(node))
         for walk in range(count):
@@ -48,6 +55,22 @@ class Puct:
             score += total / np.maximum(visits, 1.0)
             np.copyto(score, known, where=is_known)
             score.argmax(axis=1, out=chosen[:, walk])
+        return chosen
+
+    def _chosen_one_by_one(self, moves: list[list[float]], count: int) -> list[int]:
+        """Moves [count] at one node, of its lines [4, A]; the same as above in plain numbers."""
+        visits, total, prior, known = moves
+        number, chosen = int(sum(visits)), list[int]()
+        for walk in range(count):
+            weight = float(self._weights[number + walk])
+            score = [
+                p * weight / (n + 1.0) + t / (n or 1.0) if isnan(k) else k
+                for n, t, p, k in zip(visits, total, prior, known, strict=True)
+            ]
+            action = score.index(max(score))
+            visits[action] += 1.0
+            total[action] -= 1.0
+            chosen.append(action)
         return chosen
 
 

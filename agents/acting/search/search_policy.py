@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agents.acting.network_group import fill_blocks
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation
+from league.agents.acting.row_split import fill_blocks
 from league.agents.acting.search.config import SearchConfig, game_problems, walks_per_wave
 from league.agents.acting.search.gumbel import Gumbel, improved_policy
+from league.agents.acting.search.plain_network import MAX_ROWS, PlainNetwork
 from league.agents.acting.search.positions import Roots
 from league.agents.acting.search.puct import Puct, add_noise, visit_policy
 from league.agents.acting.search.resignation import Resignation, ResignationCounts
@@ -40,14 +41,22 @@ class NetworkJudge:
 
     def __init__(self, network: Network) -> None:
         self._network = network
+        self._plain = PlainNetwork.of(network)
 
-    @with_own_defaults
-    @torch.inference_mode()
     def judge(
         self, obs: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], seat: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `Judge`; one forward pass over whole blocks of rows."""
-        count = len(seat)
+        """See `Judge`; of a few rows in numpy where the network is plain."""
+        if self._plain is not None and len(seat) <= MAX_ROWS:
+            return self._plain.judge(obs)
+        return self._forward(obs, legal, len(seat))
+
+    @with_own_defaults
+    @torch.inference_mode()
+    def _forward(
+        self, obs: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], count: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """One forward pass over whole blocks of rows."""
         rows = fill_blocks(np.arange(count))
         if len(rows) > count:
             obs = {name: array.take(rows, axis=0) for name, array in obs.items()}

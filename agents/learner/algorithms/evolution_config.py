@@ -18,10 +18,14 @@ class ESConfig:
     Fields:
       evaluations: episodes of one update; half of them play with a perturbation, and half with its opposite.
       weight_decay: times the weights is added to the gradient of each update.
+      episode_cap: an episode is cut, and counts as it stands, after so many times the mean decisions of an episode of
+        the last update; null for never. A round lasts as long as its longest episode. Source: Salimans et al. 2017,
+        section 2.1, which takes 2.
     """
 
     evaluations: int = 256
     weight_decay: float = 0.005
+    episode_cap: float | None = None
 
     def problems(self) -> list[str]:
         """Every invalid option, one sentence each that starts with the field's name."""
@@ -33,6 +37,10 @@ class ESConfig:
             )
         if not 0 <= self.weight_decay < math.inf:
             found.append(f"weight_decay: {self.weight_decay} is not at least 0 and finite")
+        if self.episode_cap is not None and not 1 < self.episode_cap < math.inf:
+            found.append(
+                f"episode_cap: {self.episode_cap} times the mean would cut most episodes; use more than 1, or null"
+            )
         return found
 
 

@@ -38,6 +38,7 @@ from league.agents.unroll.episodes import Episodes
 from league.agents.weights import Weights
 
 _FIRST, _SECOND, _STEPS = f"{OPTIMIZER_VECTOR}first", f"{OPTIMIZER_VECTOR}second", f"{OPTIMIZER_NUMBER}evolution_steps"
+_CAP = f"{OPTIMIZER_NUMBER}evolution_cap"
 
 MAX_KEPT_STEPS = 8
 """Steps that are published beside the weights, for hosts that are that many versions behind."""
@@ -66,6 +67,7 @@ class ESUpdater:
         self._ema = values.copy()
         self._pairs = EpisodePairs()
         self._steps: deque[EvolutionStep] = deque(maxlen=MAX_KEPT_STEPS)
+        self._cap = 0
 
     @property
     def late_episodes(self) -> int:
@@ -90,7 +92,7 @@ class ESUpdater:
     def published(self, weights: Weights) -> EvolvedWeights:
         """The weights with what hosts need to follow the next steps by themselves."""
         moments = np.stack([self._state.first, self._state.second])
-        return EvolvedWeights(weights.vector, weights.layout, weights.version, moments, tuple(self._steps))
+        return EvolvedWeights(weights.vector, weights.layout, weights.version, moments, tuple(self._steps), self._cap)
 
     def save(self) -> Arrays:
         """As in the protocol."""
@@ -101,6 +103,7 @@ class ESUpdater:
             _FIRST: state.first.copy(),
             _SECOND: state.second.copy(),
             _STEPS: np.array(state.steps, np.int64),
+            _CAP: np.array(self._cap, np.int64),
             EMA: self._ema.copy() if self._ema_share else empty,
             TARGET: empty,
             TEACHER: empty,
@@ -113,6 +116,7 @@ class ESUpdater:
         if _FIRST in saved and _SECOND in saved and _STEPS in saved:
             first, second = (np.array(saved[name], np.float32) for name in (_FIRST, _SECOND))
             self._state = EvolutionState(values, first, second, int(np.asarray(saved[_STEPS], np.int64)))
+        self._cap = int(np.asarray(saved.get(_CAP, 0), np.int64))
         average = ema_in(saved)
         self._ema = values.copy() if average is None else average.copy()
         self._pairs = EpisodePairs()
@@ -129,6 +133,7 @@ class ESUpdater:
             weight_decay=self._options.weight_decay,
             indices=pairs.indices,
             weights=(ranks[:, 0] - ranks[:, 1]) / np.float32(ranks.size),
+            cap=self._cap_after(pairs),
         )
         state = self._state.after(step, self._noise)
         norm = float(np.linalg.norm(state.values - self._state.values)) / inputs.learning_rate
@@ -138,5 +143,11 @@ class ESUpdater:
             return UpdateResult(stats, norm, 0)
         self._state = state
         self._steps.append(step)
+        self._cap = step.cap
         self._ema += (state.values - self._ema) * np.float32(ema_rate(state.steps, share=self._ema_share or 1.0))
         return UpdateResult(stats, norm, 1)
+
+    def _cap_after(self, pairs: Pairs) -> int:
+        """Decisions after which the next episodes are cut; 0 for never."""
+        factor = self._options.episode_cap
+        return 0 if factor is None else math.ceil(factor * pairs.decisions / pairs.returns.size)

@@ -30,6 +30,7 @@ class EvolutionStep:
       weight_decay: times the weights is added to the gradient.
       indices: int32 [n], perturbations in the noise table, ascending.
       weights: float32 [n], rank of the perturbation minus that of its opposite, divided by 2 n.
+      cap: decisions after which an episode of the weights after it is cut; 0 for never.
     """
 
     version: int
@@ -37,6 +38,7 @@ class EvolutionStep:
     weight_decay: float
     indices: NDArray[np.int32]
     weights: NDArray[np.float32]
+    cap: int = 0
 
     @property
     def num_bytes(self) -> int:

@@ -9,9 +9,12 @@ import base64
 import inspect
 import operator
 import re
+import runpy
+import tempfile
 import textwrap
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,8 +136,9 @@ def numpy_file(
 
 def numpy_runner(text: str) -> Callable[..., tuple[Tensor, ...]]:
     """The `step` of a file, over tensors."""
-    made: dict[str, Any] = {}
-    exec(compile(text, "policy.py", "exec"), made)
+    with tempfile.TemporaryDirectory() as folder:
+        (written := Path(folder, "policy.py")).write_text(text, encoding="utf-8")
+        made = runpy.run_path(str(written))
 
     def run(*tensors: Tensor) -> tuple[Tensor, ...]:
         outputs = made["step"](*(tensor.numpy() for tensor in tensors))

@@ -33,7 +33,7 @@ ONE_MAIN_AGENT: Mapping[str, Any] = {"players": [{"role": "main_agent"}]}
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user's program says, in plain values as a configuration has them.
+    """The words of the user's program, in plain values as a configuration has them.
 
     Fields:
       sections: of the configuration that it gives.

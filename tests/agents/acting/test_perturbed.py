@@ -12,9 +12,11 @@ from league.agents.acting.arena import Arena
 from league.agents.acting.kinds.config import PerturbedConfig
 from league.agents.acting.kinds.perturbed import Perturbed, PerturbedPolicy
 from league.agents.acting.kinds.registry import ActingPlace
+from league.agents.acting.network_group import NetworkGroup
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs, BotPolicy, Round
 from league.agents.learner.evolution.noise_table import noise_table
+from league.agents.learner.evolution.published import EvolvedWeights
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.episodes import EpisodeRecorder, Episodes
@@ -140,3 +142,32 @@ def test_newer_weights_begin_another_round_and_what_was_played_before_is_not_cou
     ends = concatenate(after)
     assert sum(totals.games for totals in arena.take_outcomes()) == ends.num_rows, "each game of a round counts once"
     arena.close()
+
+
+def test_an_episode_is_cut_at_its_cap_and_counts_as_it_stands() -> None:
+    env = make(EnvConfig("gymnasium:CartPole-v1"), num_envs=GAMES // 2)
+    network = network_of(env)
+    arena, policy = half(env, network, first_game=0), policy_of(network, sigma=0.01)
+    plain = weights_of(network, version=4)
+    policy.adopt(EvolvedWeights(plain.vector, plain.layout, 4, np.zeros((2, plain.layout.size), np.float32), (), 6))
+    cut = concatenate(list(arena.run([Seats(("p",), (True,))], {"p": policy}, steps=15)))
+    assert cut.num_rows == GAMES, "a round that is late at once, and two of six decisions each"  # type: ignore[union-attr]
+    assert cut.decisions.tolist() == [6] * GAMES and cut.returns.tolist() == [6.0] * GAMES  # type: ignore[union-attr]
+    assert len(set(cut.perturbations.tolist())) == GAMES  # type: ignore[union-attr]
+    assert sum(totals.games for totals in arena.take_outcomes()) == 0, "no game has ended"
+    arena.close()
+
+
+def test_a_row_of_each_of_many_networks_is_computed_as_by_each_alone() -> None:
+    spec = make(EnvConfig("connect_four"), num_envs=1).spec
+    networks = [build_network(spec, NetworkConfig(hidden=(8, 8), value_output="tanh"), seed=seed) for seed in range(6)]
+    boards = torch.rand(6, *spec.observations["board"].shape) < 0.4
+    sizes, present = [1, 1, 0, 1, 1, 1], [0, 1, 3, 4, 5]
+    with torch.inference_mode():
+        found = NetworkGroup(networks).step(
+            {"board": boards[:5]}, core=torch.zeros(5, 0), action_mask=None, sizes=sizes
+        )
+        for row, number in enumerate(present):
+            alone = networks[number].step({"board": boards[row : row + 1]})
+            np.testing.assert_allclose(found.logits[row], alone.logits[0], atol=1e-5)
+            np.testing.assert_allclose(found.values[row], alone.values[0], atol=1e-5)

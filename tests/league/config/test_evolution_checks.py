@@ -43,6 +43,10 @@ def test_the_shipped_configurations_load(tmp_path: Path) -> None:
             "learner.algorithm.evaluations: 33 episodes do not make pairs of a perturbation and its opposite; use 34",
         ),
         (
+            {"learner": {"algorithm": {"kind": "es", "episode_cap": 0.5}}},
+            "learner.algorithm.episode_cap: 0.5 times the mean would cut most episodes; use more than 1, or null",
+        ),
+        (
             {"learner": {"max_policy_lag": 200}},
             "learner.max_policy_lag: 200 updates, and es learns from episodes of the newest weights alone; use 0",
         ),

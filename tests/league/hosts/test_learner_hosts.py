@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from league.agents.learner.config import LearnerConfig
+from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.restart_state import ema_in
-from league.agents.unroll.codec import ChunkError
+from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from league.agents.unroll.episodes import Episodes
 from league.core.state.records import Hyperparameter
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.learner_host import LearnerHost, UnknownPlayer
@@ -186,6 +189,26 @@ def test_chunks_of_another_run_or_player_and_damaged_ones_are_refused(make: Make
     elsewhere.install(InstallPlayer(PLAYER))
     with pytest.raises(ChunkError, match="came to elsewhere/main-0"):
         elsewhere.push(PLAYER, chunk_of())
+
+
+def test_episodes_of_a_host_with_another_table_of_noise_are_refused_before_the_first_step() -> None:
+    learner = LearnerConfig(algorithm={"kind": "es", "evaluations": 4}, max_policy_lag=0, batch_rows=4)
+    host = synchronous(dataclasses.replace(SETUP, learner=learner))
+    host.install(InstallPlayer(PLAYER))
+    ones, own = np.ones(4, np.int32), noise_table(SETUP.seed).checksum
+    episodes = Episodes(
+        perturbations=np.array([1, -1, 2, -2], np.int32),
+        returns=np.arange(4, dtype=np.float32),
+        decisions=ones,
+        versions=0 * ones,
+    )
+    header = ChunkHeader(run="tests", player=PLAYER, version_min=0, version_max=0, noise=own ^ 1)
+    with pytest.raises(ChunkError, match=f"checksum {own ^ 1:x}, the learner's {own:x}"):
+        host.push(PLAYER, Lz4Codec().encode(episodes, header))
+    assert host.newest(PLAYER).weights.version == 0
+    host.push(PLAYER, Lz4Codec().encode(episodes, dataclasses.replace(header, noise=own)))
+    assert host.newest(PLAYER).weights.version == 1
+    host.close()
 
 
 def test_a_player_that_is_not_held_is_named(host: LearnerHost) -> None:

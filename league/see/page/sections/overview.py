@@ -187,7 +187,7 @@ def _lower(text: str) -> str:
 
 
 def _doing(run: OpenedRun, account: RunAccount) -> LeagueVerdict:
-    """What the league does, and how long it has to go at the pace so far."""
+    """The work of the league now, and how long it has to go at the pace so far."""
     state, status = run.state, account.status
     spent = status.budget_spent
     if not account.live:

@@ -66,7 +66,7 @@ class YardstickCourse:
 
 
 def strength_verdict(state: LeagueState, found: YardstickFigures) -> LeagueVerdict:
-    """Whether the league gets stronger. found: the yardsticks of that state."""
+    """A sentence on whether the league gets stronger. found: the yardsticks of that state."""
     courses = [course for course in (*_of_probes(state), *_of_bots(found)) if course.readings]
     if not courses:
         return LeagueVerdict("plain", "Not known yet: nothing that never changes has been played.")

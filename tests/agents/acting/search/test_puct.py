@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from league.agents.acting.search import puct
 from league.agents.acting.search.positions import Roots
 from league.agents.acting.search.puct import Puct, add_noise, visit_policy
 from league.agents.acting.search.search import Search
@@ -80,6 +81,16 @@ def test_walks_of_one_wave_keep_out_of_one_anothers_way():
     assert judge.num_calls <= 1 + 96 // 8
     assert search.trees.visits()[0] == 96
     assert search.trees.num_used[0] > 80  # nearly every walk found a position of its own
+
+
+def test_walks_of_one_wave_choose_alike_one_by_one_and_in_arrays(monkeypatch):
+    env = ConnectFour(num_envs=2)
+    visits = {}
+    for name, most in (("plain numbers", 1 << 20), ("arrays", 0)):
+        monkeypatch.setattr(puct, "MAX_SCALARS", most)
+        search = searched(env, played(env, plies=4), DrawnJudge(7), num_simulations=240, leaves=8)
+        visits[name] = search.trees.moves[search.trees.roots, VISITS].tolist()
+    assert visits["plain numbers"] == visits["arrays"]
 
 
 def test_noise_is_a_distribution_over_legal_moves():

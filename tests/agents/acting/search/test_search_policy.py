@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs
 from league.agents.acting.search.config import SearchConfig, game_problems
 from league.agents.acting.search.gumbel import Gumbel
+from league.agents.acting.search.plain_network import PlainNetwork
 from league.agents.acting.search.positions import Roots
 from league.agents.acting.search.puct import Puct, visit_policy
 from league.agents.acting.search.search import Search
-from league.agents.acting.search.search_policy import SearchPolicy, _nodes_of
+from league.agents.acting.search.search_policy import NetworkJudge, SearchPolicy, _nodes_of
 from league.agents.acting.search.trees import Trees
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
+from league.agents.weights import Weights, layout_of
 from league.envs.bots import Bot, make_bot
 from league.envs.games.connect_four import ConnectFour
 from league.envs.games.kuhn import KuhnPoker
@@ -197,3 +200,26 @@ def test_games_that_cannot_be_searched_are_refused_with_what_to_do(env, words):
 def test_a_network_with_a_memory_is_refused():
     with pytest.raises(EnvError, match=r"network\.core: none"):
         SearchPolicy(network_policy(ConnectFour(num_envs=1), core="lstm"), SearchConfig(), explores=False)
+
+
+@pytest.mark.parametrize("value_output", ["tanh", "linear"])
+def test_a_few_rows_are_judged_in_numpy_as_by_the_network_with_its_newest_weights(value_output):
+    env = ConnectFour(num_envs=5)
+    policy = network_policy(env, value_output=value_output)
+    judge, turn = NetworkJudge(policy.network), played(env, plies=6)
+    other = build_network(env.spec, policy.network.config, seed=9)
+    vector = torch.cat([parameter.detach().reshape(-1) for parameter in other.parameters()]).numpy()
+    policy.adopt(Weights(vector, layout_of(other), 1))
+    asked = (turn.obs, turn.action_mask, turn.seat)
+    (logits, values), (known, expected) = judge.judge(*asked), judge._forward(*asked[:2], 5)
+    np.testing.assert_allclose(logits[turn.action_mask], known[turn.action_mask], atol=1e-5)
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"activation": "tanh"}, {"uniform_mix": 0.1}, {"head": "q_values"}, {"value": "separate"}],
+    ids=str,
+)
+def test_a_network_that_is_not_plain_is_left_to_torch(settings):
+    assert PlainNetwork.of(network_policy(ConnectFour(num_envs=1), **settings).network) is None

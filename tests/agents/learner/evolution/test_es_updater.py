@@ -205,3 +205,17 @@ def test_tables_of_one_seed_are_equal_and_their_checksum_tells() -> None:
     with pytest.raises(ValueError, match="the network has 5000 weights and the table of noise 4096 numbers"):
         TABLE.draw(np.random.default_rng(0), 1, size=5000)
     assert tables.noise_table(1) is tables.noise_table(1)
+
+
+def test_the_cap_follows_the_mean_to_hosts_and_through_a_checkpoint() -> None:
+    values, layout = np.zeros(SIZE, np.float32), Layout(("w",), ((SIZE,),))
+    updater, follower = es_updater(values, evaluations=4, episode_cap=1.5), WeightsFollower(TABLE)
+    assert updater.published(Weights(values, layout, 0)).cap == 0, "nothing is known before the first update"
+    follower.follow(updater.published(Weights(values, layout, 0)))
+    updater.update([episodes_of([1, -1, 2, -2], [1, 2, 3, 4], version=0, decisions=7)], inputs_of(0))
+    published = updater.published(Weights(updater.weights(), layout, 1))
+    assert published.cap == 11, "ceil(1.5 * 7)"
+    assert follower.follow(WeightSteps(0, published.steps)).cap == 11
+    again = es_updater(values, evaluations=4, episode_cap=1.5)
+    again.load(updater.save())
+    assert again.published(Weights(again.weights(), layout, 1)).cap == 11

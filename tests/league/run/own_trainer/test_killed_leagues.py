@@ -48,7 +48,7 @@ def session(folder: Path, storage: Storage, told: list[str]) -> None:
         raise
 
 
-def test_a_death_at_any_write_loses_nothing_that_was_told_and_counts_nothing_twice(root: Path) -> None:
+def test_a_death_at_any_write_loses_nothing_and_counts_nothing_twice(root: Path) -> None:
     recorder = Recorder()
     (root / "whole").mkdir()
     session(root / "whole", Storage(hook=recorder), [])
