@@ -66,7 +66,7 @@ HOMES = {
     "msgspec": ("league/",),
     "numpy": ("envs/", "agents/", "league/"),
     "onnxruntime": ("league/deploy/export/onnx_graph.py",),
-    "open_spiel": ("envs/adapters/",),
+    "open_spiel": ("envs/adapters/", "league/deploy/engines/openspiel.py"),
     "openskill": ("league/judge/tournaments/openskill_ratings.py",),
     "optuna": ("league/lab/sweep/study.py",),
     "pettingzoo": ("envs/adapters/", "envs/notation/chess_moves.py"),

@@ -105,7 +105,7 @@ def team_nash(run: OpenRun) -> Mixture:
     with closing(make(run.env, num_envs=1)) as game:
         assert isinstance(game, TableGame)
         plans = [seat_probs(game, [policy], np.ones(1)) for policy in policies]
-        weights = least_exploitable_weights(team_values(game.payoffs[..., 0], plans))
+        weights = least_exploitable_weights(team_values(game.payoffs[..., 0].astype(np.float64), plans))
     return [(weight, policy) for weight, policy in zip(weights.tolist(), policies, strict=True) if weight > 0]
 
 

@@ -150,7 +150,7 @@ def numpy_runner(text: str) -> Callable[..., tuple[Tensor, ...]]:
 def _line(node: torch.fx.Node) -> str:
     """An operation as a line; empty where it only checks."""
     target = node.target
-    if target in ARITHMETIC:
+    if callable(target) and target in ARITHMETIC:
         return f"{_variable(node.name)} = {ARITHMETIC[target].format(*map(_text, node.args))}"
     schema = getattr(target, "_schema", None)
     name = "" if schema is None else schema.name.partition("::")[2]
@@ -177,7 +177,8 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_text, value))}]"
     if isinstance(value, torch.dtype):
-        return "np." + {"bool": "bool_"}.get(name := str(value).removeprefix("torch."), name)
+        name = str(value).removeprefix("torch.")
+        return "np.bool_" if name == "bool" else f"np.{name}"
     if isinstance(value, float) and not np.isfinite(value):
         return "np.nan" if np.isnan(value) else ("np.inf" if value > 0 else "-np.inf")
     return repr(value)
@@ -185,8 +186,9 @@ def _text(value: Any) -> str:
 
 def _functions(body: str) -> list[str]:
     """The text of the functions that a body uses, and of those that they use."""
-    wanted, text = [], body
-    for name in reversed(FUNCTIONS):
+    wanted: list[str] = []
+    text = body
+    for name in reversed([*FUNCTIONS]):
         if re.search(rf"\b{name}\(", text):
             source = re.sub(
                 r": (Any|int|float|Sequence\[int\])( \| None)?(?=[,)\n=])", "", inspect.getsource(FUNCTIONS[name])

@@ -21,6 +21,7 @@ from league.envs.seat_plan import SeatPlan
 from league.errors import ConfigError, LeagueError
 from league.judge.contenders.contender import Game, plain_game
 from league.judge.contenders.finding import CONTENDERS, find_contenders, require_playable
+from league.judge.contenders.own_policies import OwnContender
 from league.judge.contenders.stored import find_stored
 from league.judge.pools.core.records import BOT, OUTSIDE, PoolGame, PoolPolicy
 from league.judge.pools.core.rules import AlreadyThere, PoolRefused
@@ -68,7 +69,10 @@ def make_pool(path: Path, *, env_id: str, options: Sequence[str], anchors: Seque
 def _game_of(written: str, options: dict[str, object]) -> EnvConfig:
     """The game that is named, or that of a folder with policies."""
     if Path(written).is_dir():
-        env = find_stored(written)[0].game.env
+        game = find_stored(written)[0].game
+        if game is None:
+            raise LeagueError(f"{written} names no game: give the id of one to --game.")
+        env = game.env
         return dataclasses.replace(env, kwargs={**env.kwargs, **options}, workers=0)
     env = EnvConfig(absolute_game(written, (Path.cwd(),)), options)
     if not is_trusted(written):
@@ -121,6 +125,11 @@ def copies_of(text: str) -> list[tuple[str, FrozenCopy]]:
         return [(f"{home}.{_short(copy)}", copy) for copy in copies]
     found = []
     for contender in find_stored(text):
+        if isinstance(contender, OwnContender):
+            raise LeagueError(
+                f"{contender.name} is of a trainer of your own: a pool keeps networks of League; `league tournament` "
+                "plays it."
+            )
         home = contender.source.resolve().name
         found += [(home if _DIGEST.fullmatch(home) else f"{home}.{_short(copy)}", copy) for copy in contender.copies]
     return found

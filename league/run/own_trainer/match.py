@@ -20,7 +20,7 @@ from league.hosts.actors.outcomes import outcome_of
 
 @dataclass(frozen=True)
 class Match:
-    """The seating of the next games, of which there may be any number.
+    """The seats of the next games, of which there may be any number.
 
     Fields:
       match_id, token: of its lease; a report counts once, and only for the start of the league that granted it.

@@ -23,7 +23,7 @@ class TrainerFiles:
       warn: called with one sentence where something had to be fallen back on.
     """
 
-    def __init__(self, config: RunConfig, store: LocalSnapshotStore, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: RunConfig, store: LocalSnapshotStore, *, warn: Callable[[str], object]) -> None:
         self._config = config
         self._store = store
         self.warn = warn
