@@ -19,7 +19,10 @@ W_co = TypeVar("W_co", covariant=True)
 class SnapshotFiles(Protocol[W_co]):
     """Where the weights of a league's snapshots lie. W_co: the form in which they are read."""
 
-    warn: Callable[[str], object]
+    @property
+    def warn(self) -> Callable[[str], object]:
+        """Tells the user one sentence."""
+        ...
 
     @property
     def max_snapshots(self) -> int:
