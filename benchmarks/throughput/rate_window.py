@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,7 +98,13 @@ class Reading:
 
 
 def measure_run(
-    settings: Mapping[str, object], *, players: int, seconds: float, warm_up_s: float, folder: Path
+    settings: Mapping[str, object],
+    *,
+    players: int,
+    seconds: float,
+    warm_up_s: float,
+    folder: Path,
+    look: Callable[[], object] = lambda: None,
 ) -> Measured:
     """Run `league train` on these settings and watch it from outside.
 
@@ -106,6 +112,7 @@ def measure_run(
       settings: of the run. players: how many it has.
       seconds: of the window, at least.
       warm_up_s: from the first finished lease to the window, at least: it opens once every player has had a lease.
+      look: called as the window opens and as it closes.
     Raises:
       RunFailed: it ended by itself or made no headway.
     """
@@ -122,7 +129,9 @@ def measure_run(
         begin = _next_reading(
             command, follower, totals, after=first.at + warm_up_s, homes=players, deadline_s=START_UP_S
         )
+        look()
         end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
+        look()
         memory_mib = tree_memory_mib(command.pid)
         if not command.stop():
             raise command.failure("it did not stop in good order")
