@@ -52,7 +52,7 @@ def test_plain_ppo_plays_in_a_league_and_continues_it(run: Path) -> None:
 
 def test_the_reports_of_a_run_read_its_folder(run: Path) -> None:
     status = read_status(run)
-    assert (status.heartbeat.phase, status.league.snapshots) == ("stopped", 3)
+    assert (status.daemon.status.phase, status.league.snapshots) == ("stopped", 3)
 
 
 @pytest.mark.parametrize(
