@@ -24,6 +24,7 @@ GAMES = (
     EnvConfig("pettingzoo:classic/go_v5", {"board_size": 5}),
     EnvConfig("connect_four"),
     EnvConfig("tic_tac_toe"),
+    EnvConfig("othello"),
 )
 MOVES = 60
 """Most moves of a random game."""
