@@ -330,7 +330,7 @@ def check_order_of_events(journal: list) -> None:
 
 TestLeagueHistories = LeagueHistories.TestCase
 TestLeagueHistories.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 

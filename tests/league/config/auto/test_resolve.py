@@ -19,7 +19,7 @@ from league.run.launch import train
 from tests.league.commands import ROOT, league
 from tests.league.tiny_runs import checkpoints_of, history_of, start, tiny
 
-EXACT = ("budget.env_steps=3000", "runtime.kind=inprocess", "learner.precision=float32")
+EXACT = ("budget.env_steps=1200", "runtime.kind=inprocess", "learner.precision=float32")
 
 
 def written(folder: Path, plain: object) -> str:

@@ -21,7 +21,7 @@ from tests.league.run.own_trainer.own_leagues import WITH_EXPLOITER, add_due, op
 from tests.league.store.store_faults import DieAt, Died, Recorder
 from tests.league.tiny_runs import state_of
 
-EVERY = 3
+EVERY = 7
 """Of the points at which a death is tried, as each takes two starts; 1 tries all 83 and takes 15 s."""
 
 
