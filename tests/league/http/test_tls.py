@@ -99,6 +99,7 @@ def test_plain_http_gets_no_answer_at_a_port_of_tls(server: tuple[str, ssl.SSLCo
         httpx.get(server[0].replace("https", "http"), headers={"authorization": f"Bearer {TOKEN}"}, timeout=10.0)
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")  # it is asked for to see it refused
 @pytest.mark.parametrize(("version", "is_taken"), [("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
 def test_old_versions_of_tls_are_refused(
     server: tuple[str, ssl.SSLContext], certificates: Certificates, version: str, is_taken: bool

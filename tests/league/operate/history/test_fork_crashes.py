@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,9 +26,8 @@ def test_death_at_any_write_leaves_no_fork_or_a_whole_one_and_the_next_attempt_m
 ) -> None:
     source = small_source(tmp_path)
     config = parse_config(RunFolder.open(source).read_config(), source="test")
-    monkeypatch.setattr(
-        "league.operate.history.fork.read_config", lambda *folder, **options: config
-    )  # half of the time of a fork
+    opened = SimpleNamespace(config=lambda overrides=(): config)
+    monkeypatch.setattr("league.operate.history.fork.open_config", lambda origin: opened)  # half of the time of a fork
     before = contents(source)
     new, deaths = tmp_path / "new", 0
     while True:
