@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,14 +57,14 @@ class Profile:
       parts: part -> seconds. functions: "part: file:function" -> seconds, of the innermost frame of our own.
     """
 
-    parts: Counter[str] = field(default_factory=Counter)
-    functions: Counter[str] = field(default_factory=Counter)
+    parts: dict[str, float] = field(default_factory=dict)
+    functions: dict[str, float] = field(default_factory=dict)
 
     def add(self, stack: str, seconds: float) -> None:
         """Count a stack, lines "file:function" from the innermost outwards."""
         part, frame = part_of(stack)
-        self.parts[part] += seconds
-        self.functions[f"{part}: {frame}"] += seconds
+        for totals, name in ((self.parts, part), (self.functions, f"{part}: {frame}")):
+            totals[name] = totals.get(name, 0.0) + seconds
 
     @property
     def seconds(self) -> float:
@@ -125,12 +124,16 @@ def rows_of(measured: Measured, profile: Profile, *, env: str) -> Report:
     """The rows: what each part takes of all processor time, and what nobody looked at."""
     report = Report()
     report.add(f"{env} plies per core-second, looked at", measured.per_core, "plies/core-s")
-    for part, seconds in profile.parts.most_common():
+    for part, seconds in _largest(profile.parts):
         report.add(f"{env} {part}, of all processor time", seconds / measured.core_seconds, "ratio")
     unseen = measured.core_seconds - profile.seconds
     report.add(f"{env} not looked at (programs that are not Python)", unseen / measured.core_seconds, "ratio")
     report.add(f"{env} cores busy", measured.core_seconds / measured.seconds, "cores")
     return report
+
+
+def _largest(totals: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(totals.items(), key=lambda pair: -pair[1])
 
 
 def main() -> int:
@@ -159,7 +162,7 @@ def main() -> int:
         except RunFailed as error:
             print(error, file=sys.stderr)
             return 1
-    for function, seconds in profile.functions.most_common(SHOWN):
+    for function, seconds in _largest(profile.functions)[:SHOWN]:
         print(f"  {seconds / measured.core_seconds:6.1%}  {function}")
     report = rows_of(measured, profile, env=options.env)
     report.print(sys.stdout, as_json=options.json)

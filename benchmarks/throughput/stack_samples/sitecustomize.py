@@ -6,12 +6,15 @@ milliseconds of Python, or as a long call of a library begins or ends. Threads t
 of a matrix library, are one entry. The totals are in a file of the process's number, written anew twice a second.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 
 FOLDER = os.environ.get("LEAGUE_STACK_SAMPLES", "")
 LOOK_S, WRITE_S = 0.01, 0.5
@@ -23,18 +26,20 @@ OUTSIDE = "outside of Python"
 class Sampler:
     """Totals of this process: stack, as "file:function" from the innermost outwards -> seconds."""
 
-    def __init__(self):
-        self.totals, self._clocks, self._written = {}, {}, 0.0
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = {}
+        self._clocks: dict[int, float] = {}
+        self._written = 0.0
         self._own = threading.get_native_id()
         while True:
             time.sleep(LOOK_S)
             self.look()
 
-    def look(self):
+    def look(self) -> None:
         """Give every thread's time since the last look to its stack."""
         frames = sys._current_frames()
-        known = {thread.native_id: frames.get(thread.ident) for thread in threading.enumerate()}
-        known[os.getpid()] = frames.get(threading.main_thread().ident)  # a forked thread has the number of before
+        known = {thread.native_id: frames.get(thread.ident or 0) for thread in threading.enumerate()}
+        known[os.getpid()] = frames.get(threading.main_thread().ident or 0)  # a forked thread has the number of before
         for entry in Path("/proc/self/task").iterdir():
             task = int(entry.name)
             spent = _clock(task)
@@ -46,7 +51,7 @@ class Sampler:
         if time.monotonic() - self._written > WRITE_S:
             self.write()
 
-    def write(self):
+    def write(self) -> None:
         """Replace the file of this process."""
         self._written = time.monotonic()
         path = Path(FOLDER, f"{os.getpid()}.json")
@@ -54,7 +59,7 @@ class Sampler:
         draft.replace(path)
 
 
-def _clock(task):
+def _clock(task: int) -> float:
     """Seconds that a thread has run."""
     try:
         return int(Path(f"/proc/self/task/{task}/schedstat").read_text().split()[0]) / 1e9
@@ -62,7 +67,7 @@ def _clock(task):
         return 0.0
 
 
-def _stack(frame):
+def _stack(frame: FrameType | None) -> str:
     found = []
     while frame is not None and len(found) < DEPTH:
         found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
@@ -70,7 +75,7 @@ def _stack(frame):
     return "\n".join(found) or OUTSIDE
 
 
-def start():
+def start() -> None:
     """Begin to look at this process."""
     threading.Thread(target=Sampler, name="stack samples", daemon=True).start()
 
