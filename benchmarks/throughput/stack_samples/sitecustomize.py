@@ -68,7 +68,7 @@ def _clock(task: int) -> float:
 
 
 def _stack(frame: FrameType | None) -> str:
-    found = []
+    found: list[str] = []
     while frame is not None and len(found) < DEPTH:
         found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
         frame = frame.f_back
