@@ -50,14 +50,14 @@ def test_a_live_page_keeps_what_its_reader_holds(browser_page: OpenPage, report:
     page.evaluate("document.querySelector('.figure').mark = 'kept'")
     page.click("#overview-checks summary")
     _zoom(page)
-    page.evaluate("scrollTo(0, 500)")
+    page.evaluate("scrollTo(0, 200)")
     shown, pictures, places = page.inner_text("#plot-env-steps-per-second-legend"), _pictures(page), []
     while len(places) < 9 or _pictures(page) < pictures + 2:
         assert len(places) < MOST_LOOKS, "the page is drawn no more"
         report()
         page.wait_for_timeout(HALF_SECOND_MS)
         places.append(page.evaluate("scrollY"))
-    assert places == [500] * len(places)
+    assert places == [200] * len(places)
     assert page.evaluate("document.querySelector('.figure').mark") == "kept"
     assert page.evaluate("document.querySelector('#overview-checks').open")
     assert page.get_attribute("#plot-env-steps-per-second-lines", "data-range")

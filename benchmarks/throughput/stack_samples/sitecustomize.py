@@ -3,7 +3,7 @@
 A thread of its own looks at all stacks a hundred times a second. What a thread's clock has moved since the last look
 belongs to what it is at now. It needs Python's lock to look, so it sees a thread where that lets go of it: after five
 milliseconds of Python, or as a long call of a library begins or ends. Threads that Python does not know, such as those
-of a matrix library, are one entry. The totals are in a file of the process's number, written anew twice a second.
+of a matrix library, are one entry. The totals are in a file of the process's number, written again twice a second.
 """
 
 from __future__ import annotations
