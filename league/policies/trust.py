@@ -187,7 +187,8 @@ def _admit_names(path: Path, names: Sequence[OutsideName], record: Mapping[str, 
         return True
 
     admit(found.entry for found in names)
-    assert not [*locate(path, names, record, may_read=may_read)], "everything may be read"
+    refused = [*locate(path, names, record, may_read=may_read)]
+    assert not refused, "everything may be read"
 
 
 def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:

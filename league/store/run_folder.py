@@ -127,6 +127,9 @@ class RunStatus(Troubles):
     seat_names: tuple[str, ...] = ()
 
 
+MIN_SPENT = 0.005
+"""Fraction of a budget from which on there is a pace."""
+
 NEVER = RunStatus(Holder(0, "", 0), "stopped", 0.0, 0.0, 0)
 """In the place of a heartbeat, before the first."""
 
@@ -151,6 +154,14 @@ class RunAccount:
     def began(self) -> bool:
         """True once there was a heartbeat."""
         return self.status is not NEVER
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the budget is spent at the pace so far; None without a daemon, a budget or a pace."""
+        spent, trained_s = self.status.budget_spent, self.status.trained_s
+        if not self.live or trained_s is None or spent is None or spent < MIN_SPENT:
+            return None
+        return trained_s * max(1.0 - spent, 0.0) / spent
 
 
 def _no_run(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from league.errors import LeagueError
 from league.run.control.lifecycle import row_of
 from league.run.monitor import names
 from league.run.monitor.jsonl_sink import last_row
+from league.see.reports.status.run_size import disk_bytes
 from league.store.run_folder import RunAccount, RunFolder
 
 SIZES_S, SIZE_STAYS_S = 0.2, 60.0
@@ -83,7 +83,6 @@ class ListedRuns:
         status = account.status
         newest = last_row(folder.metrics_path)
         values = {} if newest is None else newest.values
-        spent, trained_s = known.budget_spent, status.trained_s
         game, name = self._game(identity, folder)
         return ListedRun(
             id=identity,
@@ -97,8 +96,8 @@ class ListedRuns:
             env_steps=known.env_steps,
             steps_per_s=known.steps_per_s,
             snapshots=known.snapshots,
-            budget_spent=spent,
-            left_s=trained_s * (1.0 - spent) / spent if known.live and spent and trained_s else None,
+            budget_spent=known.budget_spent,
+            left_s=account.left_s,
             scores=dict(_scores(values)),
             rating=values.get(names.BEST_RATING.name),
             size_bytes=self._size(identity, folder.path, until),
@@ -122,7 +121,7 @@ class ListedRuns:
     def _size(self, identity: str, path: Path, until: float) -> int | None:
         known, now = self._sizes.get(identity), self._monotonic()
         if now < until and (known is None or now - known.at > SIZE_STAYS_S):
-            known = self._sizes[identity] = _Size(now, _bytes_below(path))
+            known = self._sizes[identity] = _Size(now, disk_bytes(path))
         return None if known is None else known.size_bytes
 
 
@@ -139,19 +138,3 @@ def _scores(values: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     for name, value in values.items():
         if name.startswith(_BEFORE + SCORES) and name.endswith(_AFTER):
             yield name.removeprefix(_BEFORE + SCORES).removesuffix(_AFTER), value
-
-
-def _bytes_below(path: Path) -> int:
-    """Bytes of all files below a folder; one that goes away meanwhile counts nothing."""
-    total, left = 0, [path]
-    while left:
-        try:
-            with os.scandir(left.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        left.append(Path(entry.path))
-                    elif entry.is_file(follow_symlinks=False):
-                        total += entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            continue
-    return total

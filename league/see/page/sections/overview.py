@@ -200,8 +200,8 @@ def _doing(run: OpenedRun, account: RunAccount) -> LeagueVerdict:
         return LeagueVerdict("plain", text)
     if not spent:
         return LeagueVerdict("plain", text, "None of the budget is spent yet.")
-    left_s = status.trained_s * (1.0 - spent) / spent
-    return LeagueVerdict("plain", text, f"{spent:.0%} of the budget is spent; about {duration_text(left_s)} to go.")
+    left = "" if account.left_s is None else f"; about {duration_text(account.left_s)} to go"
+    return LeagueVerdict("plain", text, f"{spent:.0%} of the budget is spent{left}.")
 
 
 def _work(run: OpenedRun) -> list[str]:

@@ -32,8 +32,8 @@ def amounts(account: RunAccount) -> Iterator[str]:
     if left is None:
         return
     known = f"{left:.0%} of the budget left"
-    if account.live and trained_s is not None and 0.0 < left < 0.995:  # at the pace so far
-        known += f", about {duration_text(trained_s * left / (1.0 - left))}"
+    if account.left_s:
+        known += f", about {duration_text(account.left_s)}"
     yield known
 
 
