@@ -86,8 +86,7 @@ def marks_of(events: Sequence[NotableEvent]) -> Iterator[CourseMark]:
     """The events that are worth a mark, in their order."""
     is_running, has_run = False, False
     for noted in events:
-        event, kind = noted.event, ""
-        text = event_text(event)
+        event, kind, text = noted.event, "", ""
         if isinstance(event, RunStarted):
             if has_run:
                 kind = "start"
@@ -102,4 +101,4 @@ def marks_of(events: Sequence[NotableEvent]) -> Iterator[CourseMark]:
         elif isinstance(event, SnapshotAdded) and event.snapshot.reason != INITIAL:
             kind = "gate"
         if kind:
-            yield CourseMark(noted.wall_time, kind, text)
+            yield CourseMark(noted.wall_time, kind, text or event_text(event))
