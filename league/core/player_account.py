@@ -20,7 +20,7 @@ class PlayerAccount:
       unfrozen_steps: trained since its newest snapshot.
       lost_steps: trained and lost when its learner fell back to a restart state.
       mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
-        empty before the first, `score` also where it has met no other policy. seat_names: of the game, if it has any.
+        empty before the first, `score` also where it has met no other policy.
     """
 
     player: str
@@ -39,13 +39,10 @@ class PlayerAccount:
     seat_returns: tuple[float, ...] = ()
     episode_length: float | None = None
     score: float | None = None
-    seat_names: tuple[str, ...] = ()
 
 
-def player_account(
-    state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow], seat_names: tuple[str, ...] = ()
-) -> PlayerAccount:
-    """The account of a player of a league. ratings: of snapshots, by name. seat_names: of the game."""
+def player_account(state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow]) -> PlayerAccount:
+    """The account of a player of a league. ratings: of snapshots, by name."""
     rating, newest, episodes = newest_rating(player, ratings), state.newest_snapshot(player), player.episodes
     return PlayerAccount(
         player=player.name,
@@ -64,5 +61,4 @@ def player_account(
         seat_returns=episodes.seat_returns,
         episode_length=episodes.decisions if episodes.games else None,
         score=episodes.score if episodes.score_games else None,
-        seat_names=seat_names,
     )

@@ -70,13 +70,12 @@ def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
     """The status of the league of a run."""
     ratings = {row.policy: row for row in league_ratings(state)}
     auto, exports = _exports(state, folder)
-    names = folder.seat_names
     return LeagueStatus(
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         settling_steps=state.totals.settling_steps,
         snapshots=len(state.snapshots),
-        players=tuple(player_account(state, player, ratings, names) for player in state.players.values()),
+        players=tuple(player_account(state, player, ratings) for player in state.players.values()),
         counts=state.counts,
         aborted=state.totals.aborted,
         truncated=state.totals.truncated,

@@ -114,7 +114,7 @@ class StatusReport(JsonReport):
         yield from trouble_lines(self.daemon)
         yield from league.policy_lines()
         for player in league.players:
-            yield from player_lines(player)
+            yield from player_lines(player, self.daemon.status.seat_names)
 
     def _troubles(self) -> Iterator[tuple[int, str, str]]:
         """Yields how many of something there are, its noun, and what happened to them."""
