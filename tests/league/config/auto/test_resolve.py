@@ -70,7 +70,7 @@ def test_a_limit_is_the_budget_where_there_is_none() -> None:
     without, other = resolve("tic_tac_toe", limit=limit), resolve("tic_tac_toe", overrides=EXACT, limit=limit)
     assert without.config.budget == limit
     assert without.reasons["budget.core_seconds"] == "the limit of the command that started the run"
-    assert other.config.budget == BudgetConfig(env_steps=3000)
+    assert other.config.budget == BudgetConfig(env_steps=1200)
 
 
 @pytest.mark.parametrize(
