@@ -9,7 +9,7 @@ from pathlib import Path
 
 from league.envs.protocol import EnvError
 from league.errors import LeagueError
-from league.judge.matches.match import OutOfTime
+from league.judge.matches.game_batch import OutOfTime
 from league.judge.pools.play import env_of, play_lease, seed_of
 from league.judge.pools.policies import NotHere, ReadyPolicies
 from league.judge.pools.pool import GrantedBatch, Pool

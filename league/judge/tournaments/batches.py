@@ -8,7 +8,7 @@ from typing import Protocol
 
 from league.envs.protocol import EnvConfig
 from league.judge.contenders.contender import Contender, Game
-from league.judge.matches.contest import ContestConditions, play_batch
+from league.judge.matches.contest import ContestConditions, open_batch
 from league.judge.matches.game_moves import PlayedGame
 from league.judge.matches.match import Progress
 from league.judge.matches.match_result import MatchResult
@@ -19,7 +19,7 @@ from league.judge.tournaments.records import BatchKey
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A batch to be played. seed_number: see `play_batch`; games: as many."""
+    """A batch to be played. seed_number: see `open_batch`; games: as many."""
 
     key: BatchKey
     seed_number: int
@@ -102,7 +102,7 @@ class BatchPlayers(Protocol):
 def play_job(
     field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None], progress: Progress | None = None
 ) -> BatchOutcome:
-    """Play a batch in this process. sign_of_life: called before every turn. Raises as `play_batch`."""
+    """Play a batch in this process. sign_of_life: called before every turn. Raises as `open_batch` and `Match.play`."""
     played: list[PlayedGame] = []
     replays: list[Replay] = []
     lineup = [field.contenders[place] for place in job.key.lineup]
@@ -112,17 +112,15 @@ def play_job(
         sign_of_life()
         return True
 
-    result = play_batch(
+    with open_batch(
         game,
         lineup,
         field.conditions,
         number=job.seed_number,
-        games=job.games,
-        progress=progress,
-        still=still,
         on_game=played.append if field.record else None,
         recording=Recording(seats, replays.append) if field.record else None,
-    )
+    ) as match:
+        result = match.play(job.games, still=still, progress=progress)
     return BatchOutcome(job, result, tuple(played), tuple(replays))
 
 

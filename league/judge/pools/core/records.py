@@ -22,7 +22,7 @@ class PoolGame:
     Fields:
       env_id, options: as in an EnvConfig.
       teams: of the game.
-      opening_plies: random plies before the policies act, see `play_match`.
+      opening_plies: random plies before the policies act, see `Match`.
       seats: who plays with whom and which seats share networks, the keys of an EnvConfig that are set.
     """
 

@@ -10,7 +10,7 @@ from league.config.plugin_names import outside_names
 from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
 from league.errors import LeagueError
-from league.judge.matches.match import OutOfTime
+from league.judge.matches.game_batch import OutOfTime
 from league.judge.pools.core.records import PoolGame
 from league.judge.pools.play import env_of, play_lease, seed_of
 from league.judge.pools.policies import NotHere, ReadyPolicies
