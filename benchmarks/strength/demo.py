@@ -13,8 +13,8 @@ from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 from league.envs.protocol import EnvConfig
 from league.judge.contenders.bots import bot_policy
+from league.judge.matches.evaluation import EvalReport, evaluate_run
 from league.judge.matches.match import Match
-from league.judge.matches.report import EvalReport, evaluate_run
 from league.judge.matches.report_table import report_lines
 from league.policies.loading import open_run
 

@@ -16,7 +16,7 @@ from league.judge.contenders.contender import OpenConditions
 from league.judge.contenders.finding import find_contenders, game_of
 from league.judge.matches.match import Match
 from league.policies.loading import PolicyMismatch, load_from_run, open_run
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.docs.pages import ROOT
 from tests.league.see.page.page_runs import OPERATOR, page_of
 from tests.league.tiny_runs import events_of, state_of

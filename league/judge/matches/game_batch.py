@@ -22,7 +22,7 @@ from league.envs.sampling import uniform_legal
 from league.envs.sub_actions import draw_sub_actions, first_sub_actions
 from league.judge.contenders.contender import Fallible
 from league.judge.matches.game_moves import MoveHistory, has_numbered_moves
-from league.judge.recording.recorder import Recorder
+from league.judge.recording.recorder import ReplayRecorder
 from league.policies.observation import within_bounds
 
 MAX_TURNS = 100_000
@@ -114,7 +114,7 @@ def play_once(
     opening_plies: int,
     still: Callable[[], bool],
     keep: bool,
-    recorder: Recorder | None,
+    recorder: ReplayRecorder | None,
 ) -> PlayedBatch:
     """One game in every slot of the env.
 

@@ -20,7 +20,7 @@ from league.envs.registry import make, spec_of
 from league.judge.matches.game_batch import PlayedBatch, distinct, play_once
 from league.judge.matches.game_moves import GameSink
 from league.judge.matches.match_result import MatchResult, merged, score_games
-from league.judge.recording.recorder import Recorder
+from league.judge.recording.recorder import ReplayRecorder
 from league.judge.recording.recording import Recording
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class Match:
     ) -> tuple[list[Policy], PlayedBatch]:
         """The games of one rotation of a wave, and who held the seats. seeds: as of `play_once`."""
         holders = seat_holders(self._spec, self._policies, seeds[2])
-        recorder = None if self._recording is None else Recorder(self._env, env)
+        recorder = None if self._recording is None else ReplayRecorder(self._env, env)
         keep, plies = self._on_game is not None, self._opening_plies
         batch = play_once(env, holders, seeds=seeds, opening_plies=plies, still=still, keep=keep, recorder=recorder)
         if self._recording is not None and recorder is not None:
@@ -143,7 +143,7 @@ def _made(env_config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     return env
 
 
-def _record(recording: Recording, recorder: Recorder, rotation: int, batch: PlayedBatch) -> None:
+def _record(recording: Recording, recorder: ReplayRecorder, rotation: int, batch: PlayedBatch) -> None:
     """Hand over the games of one rotation, with their seats named as `seat_holders` fills them.
 
     A game in which the env fails after its end counts, but it is left out too: what it fails in would be played again.

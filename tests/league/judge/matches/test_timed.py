@@ -13,8 +13,8 @@ from league.envs.protocol import EnvConfig, EnvError
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches import bots_to_play
 from league.judge.matches import timed as timed_module
+from league.judge.matches.evaluation import evaluate_run
 from league.judge.matches.match import Match
-from league.judge.matches.report import evaluate_run
 from league.judge.matches.timed import Deadline, Meeting, affordable, play_all
 from tests.league.judge.matches.eval_runs import MadeRun, RulePolicy, constant_network, first_legal
 
@@ -149,7 +149,9 @@ def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeyp
     made = MadeRun(tmp_path / "run", env=FOUR)
     made.snapshot("main-0", constant_network(made.config, action=1))
     clock = Clock(0.01)
-    monkeypatch.setattr("league.judge.matches.report.Deadline.after", lambda limit_s: Deadline(limit_s, limit_s, clock))
+    monkeypatch.setattr(
+        "league.judge.matches.evaluation.Deadline.after", lambda limit_s: Deadline(limit_s, limit_s, clock)
+    )
     report = evaluate_run(made.close(), players=["best"], bots=["random"], games=10_000, limit_s=1.0)
     assert 0 < report.pairs[0].games < 10_000
     assert "stopped at the time limit of 1 s" in report.notes[-1]

@@ -23,8 +23,8 @@ from league.judge.tournaments.batches import Where
 from league.judge.tournaments.folder import OtherTournament, TournamentFolder
 from league.judge.tournaments.processes import PlayersFailed, PlayInProcesses
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
-from league.judge.tournaments.report import TournamentReport, tournament_lines
 from league.judge.tournaments.run_tournament import play_tournament
+from league.judge.tournaments.tournament_report import TournamentReport, tournament_lines
 from league.policies.trust import trust_places
 from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import MadeRun, constant_network

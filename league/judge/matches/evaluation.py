@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from league.agents.acting.policy import Policy
-from league.envs.protocol import EnvSpec
+from league.envs.protocol import EnvConfig, EnvSpec
 from league.json_report import JsonReport
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.bots_to_play import BotGames, bots_to_play
@@ -22,7 +22,7 @@ from league.judge.matches.timed import Deadline, Meeting, play_all
 from league.judge.recording.recording import Recording, ReplayFolder
 from league.judge.recording.replay import SeatHolder
 from league.policies.auto_export import AUTO, LAST
-from league.policies.exact.exports import ASK_S, Search
+from league.policies.exact.exports import ASK_S, ExportSearch
 from league.policies.loading import OpenRun
 
 Progress = Callable[[int, int], None]
@@ -150,7 +150,7 @@ def evaluate_run(
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.
     """
-    search = Search() if limit_s is None else Search(min(limit_s, ASK_S))
+    search = ExportSearch() if limit_s is None else ExportSearch(min(limit_s, ASK_S))
     run, found = open_contenders(Path(run_path), players, seed=seed, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
     greedy = not run.kind.must_mix if greedy is None else greedy
@@ -163,16 +163,8 @@ def evaluate_run(
     asked = BotGames(conditions.games, 1 if teams == 1 else len(policies), seed)
     fitting, notes = bots_to_play(run, bots, asked, deadline=deadline, say=say)
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)
-    matches = {
-        meeting: Match(
-            run.env,
-            [policies[name] if name in policies else bot_policy(name, seed=seed) for name in meeting],
-            seed=seed,
-            opening_plies=opening_plies,
-            recording=recording(meeting),
-        )
-        for meeting in _meetings(tuple(policies), fitting, teams=teams)
-    }
+    meetings = _meetings(tuple(policies), fitting, teams=teams)
+    matches = {one: _match(one, run.env, policies, conditions, recording(one)) for one in meetings}
     results = play_all(matches, games=conditions.games, teams=teams, deadline=deadline, progress=progress)
     pairs, returns = _rows(results, run.spec)
     notes += _cut_short(results, len(matches) * conditions.games, limit_s=limit_s, path=run.path)
@@ -228,6 +220,19 @@ def _rows(results: Mapping[Meeting, MatchResult], spec: EnvSpec) -> tuple[tuple[
         sizes = team_sizes(spec)
         return tuple(pair_row(home, away, result, sizes=sizes) for (home, away), result in results.items()), ()
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
+
+
+def _match(
+    meeting: Meeting,
+    env: EnvConfig,
+    policies: Mapping[str, Policy],
+    conditions: Conditions,
+    recording: Recording | None,
+) -> Match:
+    """The match of a meeting. A bot is made for each match, and answers independently of the others."""
+    seats = [policies[name] if name in policies else bot_policy(name, seed=conditions.seed) for name in meeting]
+    plies = conditions.opening_plies
+    return Match(env, seats, seed=conditions.seed, opening_plies=plies, recording=recording)
 
 
 def _equal_ones(contenders: Sequence[RunContender]) -> Iterator[str]:

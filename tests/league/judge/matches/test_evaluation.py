@@ -10,10 +10,10 @@ import pytest
 from league.config.run_config import EvaluationConfig
 from league.envs.protocol import EnvConfig, EnvError
 from league.judge.contenders.bots import bot_policy
+from league.judge.matches.evaluation import EvalReport, _stronger_than_auto, evaluate_run
 from league.judge.matches.match import Match
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow, pair_row
-from league.judge.matches.report import EvalReport, _stronger_than_auto, evaluate_run
 from league.judge.matches.report_table import report_lines
 from league.policies.select import UnknownPolicy
 from tests.league.judge.matches.eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
