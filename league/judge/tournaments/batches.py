@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from league.envs.plugins import admit
 from league.envs.protocol import EnvConfig
-from league.judge.contenders.contender import Contender, Game
+from league.envs.registry import spec_of
+from league.judge.contenders.contender import Contender, Game, plain_game
 from league.judge.matches.contest import ContestConditions, open_batch
 from league.judge.matches.game_moves import PlayedGame
 from league.judge.matches.match import Progress
@@ -15,6 +17,7 @@ from league.judge.matches.match_result import MatchResult
 from league.judge.recording.recording import Recording
 from league.judge.recording.replay import Replay, SeatHolder
 from league.judge.tournaments.records import BatchKey
+from league.processes.tasks import SignOfLife
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class BatchPlayers(Protocol):
 
 
 def play_job(
-    field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None], progress: Progress | None = None
+    field: Field, game: Game, job: BatchJob, *, sign_of_life: SignOfLife, progress: Progress | None = None
 ) -> BatchOutcome:
     """Play a batch in this process. sign_of_life: called before every turn. Raises as `open_batch` and `Match.play`."""
     played: list[PlayedGame] = []
@@ -122,6 +125,17 @@ def play_job(
     ) as match:
         result = match.play(job.games, still=still, progress=progress)
     return BatchOutcome(job, result, tuple(played), tuple(replays))
+
+
+def player_of(field: Field) -> Callable[[BatchJob, SignOfLife], BatchOutcome]:
+    """A function that plays batches in this process, given a sign of life to call.
+
+    Raises:
+      EnvError: the game cannot be made here.
+    """
+    admit(field.admitted)
+    game = plain_game(field.env, spec_of(replace(field.env, workers=0)))
+    return lambda job, sign_of_life: play_job(field, game, job, sign_of_life=sign_of_life)
 
 
 class PlayHere:
