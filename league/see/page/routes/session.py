@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from league.envs.registry import BUILT_IN
 from league.run.control.lifecycle import row_of
 from league.see.page.guard import CSRF_HEADER, Entrance, Keys
-from league.see.page.registry import SECTIONS
+from league.see.page.page_parts import SECTIONS
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.page.runs.run_rows import ListedRuns
@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.registry.ROUTES`."""
+    """See `league.see.page.page_parts.ROUTES`."""
     watching, rows = asyncio.Semaphore(MAX_WATCHING), ListedRuns()
 
     @router.post("/session")
