@@ -134,6 +134,12 @@ class ForkServer:
             wait_for_killed(self._process)
         self._asked = self._process = None
 
+    def forget(self) -> None:
+        """In a fork of this process: leave the server to the process that started it."""
+        if self._asked is not None:
+            self._asked.close()
+        self._lock, self._asked, self._process = threading.Lock(), None, None
+
     def _ask(self, request: Mapping[str, Any], files: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
         if self._asked is None:
             self._asked, self._process = _started()
@@ -145,6 +151,7 @@ class ForkServer:
 
 
 SERVER = ForkServer()
+os.register_at_fork(after_in_child=SERVER.forget)
 
 
 def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -180,15 +187,15 @@ class _Fork:
         """Serve as a worker; never returns."""
         try:
             os.setsid()
+            random.seed()
+            np.random.seed()
             os.environ.clear()
             os.environ.update(self.request["environment"])
             sys.path[:] = self.request["path"]
             with contextlib.suppress(OSError):
                 os.chdir(self.request["folder"])
-            random.seed()
-            np.random.seed()
             sys.modules[WORKER].main(*self.files)
-        except BaseException:  # a process boundary: nothing below this belongs to the worker
+        except Exception:  # a process boundary: what is below this is the server
             traceback.print_exc()
         finally:
             os._exit(1)
