@@ -21,7 +21,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +46,13 @@ class ForkedProcess:
     """A forked process: as much of `subprocess.Popen` as a worker group needs.
 
     Args:
-      handle: file descriptor of the process, which it owns.
+      handle: file descriptor of the process, which it owns. exit_code: tells it once the process has ended.
     """
 
-    def __init__(self, server: ForkServer, pid: int, handle: int) -> None:
+    def __init__(self, pid: int, handle: int, exit_code: Callable[[], int]) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._server, self._handle = server, handle
+        self._handle, self._exit_code = handle, exit_code
         self._lock = threading.Lock()
         weakref.finalize(self, os.close, handle)
 
@@ -61,7 +61,7 @@ class ForkedProcess:
         if self.returncode is None and self._is_over(0.0):
             with self._lock:
                 if self.returncode is None:
-                    self.returncode = self._server.exit_code(self.pid)
+                    self.returncode = self._exit_code()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -116,14 +116,18 @@ class ForkServer:
             except OSError:
                 self.close()
                 raise
-        return ForkedProcess(self, answer["pid"], handles[0])
+            pid, server = answer["pid"], self._process
+        return ForkedProcess(pid, handles[0], lambda: self._exit_code(pid, server))
 
-    def exit_code(self, pid: int) -> int:
-        """The exit code of a process that has ended; told once."""
+    def _exit_code(self, pid: int, server: object) -> int:
+        """The exit code of a process that has ended, as its server tells it once."""
         with self._lock:
+            if server is not self._process:
+                return GONE
             try:
                 return int(self._ask({"ended": pid}, ())[0]["code"])
             except OSError:
+                self.close()
                 return GONE
 
     def close(self) -> None:
