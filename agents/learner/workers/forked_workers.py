@@ -12,7 +12,6 @@ import gc
 import importlib
 import json
 import os
-import random
 import select
 import signal
 import socket
@@ -24,8 +23,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from league.envs.workers.child_endings import wait_for_killed
 
@@ -87,7 +84,7 @@ class ForkedProcess:
         return bool(ends.poll(None if timeout_s is None else 1000.0 * timeout_s))
 
 
-class ForkServer:
+class WorkerForks:
     """The learner's end of the server, which starts with the first process that is asked for."""
 
     def __init__(self) -> None:
@@ -154,7 +151,7 @@ class ForkServer:
         return json.loads(answer), handles
 
 
-SERVER = ForkServer()
+SERVER = WorkerForks()
 os.register_at_fork(after_in_child=SERVER.forget)
 
 
@@ -191,8 +188,6 @@ class _Fork:
         """Serve as a worker; never returns."""
         try:
             os.setsid()
-            random.seed()
-            np.random.seed()
             os.environ.clear()
             os.environ.update(self.request["environment"])
             sys.path[:] = self.request["path"]

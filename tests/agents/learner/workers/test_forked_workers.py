@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -43,23 +42,20 @@ class Worker:
 
 def test_a_worker_has_the_environment_the_folder_and_the_path_of_now(tmp_path: Path) -> None:
     asked = {"environment": {"ALONE": "yes"}, "folder": str(tmp_path), "path": ["/here", "/there"]}
-    state, group = random.getstate(), os.getpgid(0)
-    drawn = random.random()
+    group = os.getpgid(0)
 
     def main(*files: int) -> None:
-        has_own = random.random() != drawn and os.getpgid(0) != group
         found = {"environment": dict(os.environ), "folder": str(Path.cwd()), "path": sys.path}
-        os._exit(7 if (found, files) == (asked, (3, 4)) and has_own else 8)
+        os._exit(7 if (found, files) == (asked, (3, 4)) and os.getpgid(0) != group else 8)
 
     forked = os.fork()
     if forked == 0:
-        random.setstate(state)
         sys.modules[WORKER] = SimpleNamespace(main=main)  # type: ignore[assignment]
         _Fork(asked, (3, 4)).become()
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 7
 
 
-def test_the_end_of_a_worker_is_told() -> None:
+def test_the_exit_code_of_a_worker_is_known() -> None:
     worker = Worker()
     assert worker.process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
