@@ -77,7 +77,7 @@ def play_granted(
 
 @dataclass(frozen=True)
 class PoolPlace:
-    """What a process needs to play for a pool of this machine. is_trusted: whether the user trusts its folder."""
+    """A pool of this machine, as a process needs it to play. is_trusted: whether the user trusts its folder."""
 
     game: PoolGame
     path: Path
