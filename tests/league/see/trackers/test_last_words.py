@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from league.store.storage import Storage
 from tests.league.see.trackers.test_tensorboard_sink import read_back
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
-pytest.importorskip("mlflow")
+pytestmark = pytest.mark.skipif(find_spec("mlflow") is None, reason="needs mlflow")  # its import takes seconds
 
 
 class InProcess:
