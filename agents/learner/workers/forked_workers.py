@@ -49,7 +49,7 @@ class ForkedProcess:
       handle: file descriptor of the process, which it owns.
     """
 
-    def __init__(self, server: ForkServer, pid: int, handle: int) -> None:
+    def __init__(self, server: WorkerForks, pid: int, handle: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._server, self._handle = server, handle
@@ -87,7 +87,7 @@ class ForkedProcess:
         return bool(ends.poll(None if timeout_s is None else 1000.0 * timeout_s))
 
 
-class ForkServer:
+class WorkerForks:
     """The learner's end of the server, which starts with the first process that is asked for."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class ForkServer:
         return json.loads(answer), handles
 
 
-SERVER = ForkServer()
+SERVER = WorkerForks()
 os.register_at_fork(after_in_child=SERVER.forget)
 
 
