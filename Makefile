@@ -41,7 +41,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.throughput --env gymnasium:CartPole-v1 --json
 	$(BIN)/python -m benchmarks.strength --game connect_four --json
 
-# The trained policies that `zoo:NAME` plays, in league/zoo: hours of one core; it continues where it was stopped.
+# The trained policies that `zoo:NAME` plays, in league/config/zoo: hours of one core; it continues where it was stopped.
 zoo: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.strength.zoo
 

@@ -329,8 +329,8 @@ def _marked(places: Sequence[Any], shape: Any) -> NDArray[np.bool_] | None:
     """bool of a shape, True at these places; None for no place."""
     if not places:
         return None
-    marks = np.zeros(shape, np.bool_)
-    marks[tuple(np.array(places).T)] = True
+    marks, index = np.zeros(shape, np.bool_), np.array(places)
+    marks[index if index.ndim == 1 else tuple(index.T)] = True
     return marks
 
 

@@ -20,7 +20,7 @@ ZOO = "zoo:"
 """Before the name of a trained policy on the shelf, as in zoo:connect_four."""
 ZOO_VARIABLE = "LEAGUE_ZOO"
 """Folders of packages, divided as in PATH, in which such a name is looked for first."""
-SHIPPED = Path(__file__).parents[1] / "zoo"
+SHIPPED = Path(__file__).parent / "zoo"
 """Packages that come with the installation."""
 _ZOO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
