@@ -18,7 +18,7 @@ class TicTacToe(StoneGame):
     """N games of tic-tac-toe."""
 
     def __init__(self, *, num_envs: int, opening_plies: Openings = 0) -> None:
-        """opening_plies: uniformly random legal plies at each start, or their least and most; they never end the game."""
+        """opening_plies: uniformly random legal plies at each start, or the least and the most; they end no game."""
         super().__init__(
             env_id="tic_tac_toe",
             num_envs=num_envs,
