@@ -42,7 +42,7 @@ def lengths_of(episode_length: int | Sequence[int]) -> tuple[int, ...]:
     return lengths
 
 
-class Probe:
+class CountingGames:
     """N counting games; the registered probes below are configurations of it."""
 
     def __init__(
@@ -131,10 +131,10 @@ class Probe:
     def close(self) -> None:
         """Does nothing: there is nothing to release."""
 
-    def fork(self, env_indices: NDArray[np.int64]) -> tuple[Probe, Turn]:
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[CountingGames, Turn]:
         """Copy the games at `env_indices`."""
         spec = self.spec
-        copies = Probe(
+        copies = CountingGames(
             env_id=spec.env_id,
             num_envs=len(env_indices),
             num_seats=spec.num_seats,
@@ -232,13 +232,13 @@ class Probe:
         )
 
 
-class TurnProbe(Probe):
+class TurnProbe(CountingGames):
     """A probe in which seats act in turn."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """Arguments as in `Probe`."""
+        """Arguments as in `CountingGames`."""
         super().__init__(
             env_id="probe_turns",
             num_envs=num_envs,
@@ -249,13 +249,13 @@ class TurnProbe(Probe):
         )
 
 
-class SimultaneousProbe(Probe):
+class SimultaneousProbe(CountingGames):
     """A probe in which all seats act at once."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """Arguments as in `Probe`."""
+        """Arguments as in `CountingGames`."""
         super().__init__(
             env_id="probe_simultaneous",
             num_envs=num_envs,
@@ -266,13 +266,13 @@ class SimultaneousProbe(Probe):
         )
 
 
-class MaskProbe(Probe):
+class MaskProbe(CountingGames):
     """A probe in which seats act in turn and the legal actions change with every step."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """Arguments as in `Probe`."""
+        """Arguments as in `CountingGames`."""
         super().__init__(
             env_id="probe_mask",
             num_envs=num_envs,
@@ -284,13 +284,13 @@ class MaskProbe(Probe):
         )
 
 
-class LastMoveProbe(Probe):
+class LastMoveProbe(CountingGames):
     """A probe in which seats act in turn; the seat that moves last wins and the waiting seats lose."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """Arguments as in `Probe`."""
+        """Arguments as in `CountingGames`."""
         super().__init__(
             env_id="probe_last_move",
             num_envs=num_envs,

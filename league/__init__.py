@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from league.core.state.registry import Options, use_loaders
+from league.core.state.built_ins import Options, use_loaders
 from league.version import __version__
 
 if TYPE_CHECKING:

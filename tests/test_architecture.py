@@ -372,11 +372,17 @@ def test_a_folder_holds_few_files() -> None:
 
 def test_a_class_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = {}
-    for path in sources("league"):
+    for path in sources():
         for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_a_file_has_the_name_of_its_content() -> None:
+    """Many files report or register something: one may be called by that alone."""
+    for name in ("registry.py", "report.py"):
+        assert sum(path.name == name for path in sources()) <= 1, f"{name} stands more than once"
 
 
 def test_every_rule_sees_the_files() -> None:

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agents.acting.arena_step import ArenaStep
 from league.agents.acting.core_states import CoreStates
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from league.agents.acting.policy import ActInputs, Policy, Round
 from league.agents.acting.seating import AssignmentLike, SeatTable
-from league.agents.acting.turn_policies import Decisions
 from league.agents.unroll.builder import UnrollBuilder, turn_rewards
 from league.agents.unroll.field_table import Record
 from league.agents.unroll.recorder import Recorder, RoundRecorder
@@ -81,11 +81,7 @@ class Arena:
         self._seating = SeatTable(env.num_envs, spec.num_seats, self.counter, one_seat=self._rounds is not None)
         self._decisions = np.zeros(env.num_envs, np.int64)
         self._turn: Turn | None = None
-        self._steps_left = 0
-        self._part, self._is_waiting = 0, False
-        # of the turn at hand: the rows of its slots, which slots are recorded, and what they decide
-        self._rows = self._recorded = np.zeros(0, np.int64)
-        self._deciding: Decisions | None = None
+        self._step = ArenaStep()
         self._finished: list[Record] = []
 
     @property
@@ -96,7 +92,7 @@ class Arena:
     @property
     def is_finished(self) -> bool:
         """True if `advance` has made every step."""
-        return not self._steps_left
+        return not self._step.left
 
     def run(
         self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
@@ -119,7 +115,7 @@ class Arena:
           EnvError: from the env.
         """
         self._seating.take_table(assignments, policies)
-        self._steps_left = steps
+        self._step.left = steps
         if self._rounds is not None:
             self._begin_round(self._rounds.next_round())
         elif self._turn is None:
@@ -133,16 +129,16 @@ class Arena:
         Raises:
           EnvError: from the env.
         """
-        while self._steps_left:
+        while self._step.left:
             self._continue()
             while self._finished:
                 yield self._finished.pop(0)
-            if self._is_waiting:
+            if self._step.is_waiting:
                 return
 
     def settle(self) -> None:
         """Continue until no other process works for this arena. Records are yielded later. Raises as `advance`."""
-        while self._is_waiting:
+        while self._step.is_waiting:
             self._continue()
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
@@ -211,19 +207,19 @@ class Arena:
 
     def _continue(self) -> None:
         """Do the next part of a step."""
-        part = PARTS[self._part]
-        self._part = (self._part + 1) % len(PARTS)
-        self._is_waiting = part(self)
+        part = PARTS[self._step.part]
+        self._step.part = (self._step.part + 1) % len(PARTS)
+        self._step.is_waiting = part(self)
 
     def _observe(self) -> bool:
         """Record what the turn shows. Each part returns True if another process works on the next one."""
         turn = self._turn
         assert turn is not None
-        self._rows = turn.env_index * self._seats + turn.seat
-        self._recorded = self._seating.recorded_slots(turn)
+        rows = self._step.rows = turn.env_index * self._seats + turn.seat
+        recorded = self._step.recorded = self._seating.recorded_slots(turn)
         # Before acting: the record needs the core state from before this observation.
-        if len(self._recorded):
-            self._finish(self._show(turn, self._rows, self._recorded))
+        if len(recorded):
+            self._finish(self._show(turn, rows, recorded))
             if self._rounds is not None and self._round is not None:
                 self._round.seats[self._rounds.take_cut() // self._seats] = -1
         return False
@@ -232,7 +228,7 @@ class Arena:
         """Have every slot decided."""
         turn = self._turn
         assert turn is not None
-        rows = self._rows
+        rows = self._step.rows
         inputs = ActInputs(
             self._env,
             turn,
@@ -243,16 +239,16 @@ class Arena:
             first_game=self._first_game,
             round=self._round,
         )
-        self._deciding = self._seating.policies.begin(
+        deciding = self._step.deciding = self._seating.policies.begin(
             inputs, self._seating.holders(turn), self._rng, num_sub_actions=self._unrolls.num_sub_actions
         )
-        return self._deciding.is_waited_for
+        return deciding.is_waited_for
 
     def _move(self) -> bool:
         """Record the decisions, and step the games."""
-        turn, rows, recorded = self._turn, self._rows, self._recorded
-        assert turn is not None and self._deciding is not None
-        outputs, versions = self._deciding.take()
+        turn, rows, recorded, deciding = self._turn, self._step.rows, self._step.recorded, self._step.deciding
+        assert turn is not None and deciding is not None
+        outputs, versions = deciding.take()
         self._core.put(rows, outputs.core)
         if len(recorded):
             self._recorder.act(
@@ -277,7 +273,7 @@ class Arena:
         """Take the next turn, with the episodes that ended in the step."""
         turn = self._turn = calls.step_wait(self._env) if self._is_async else self._turn
         assert turn is not None
-        self._steps_left = max(self._steps_left - 1, 0)
+        self._step.left = max(self._step.left - 1, 0)
         ended, restarted = np.flatnonzero(turn.ended), turn.ended
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from league.agents.device_games.device_games import DEVICE_GAMES, require_device_form
 from league.agents.device_games.draws import Draws
 from league.agents.device_games.game import DeviceGame
-from league.agents.device_games.registry import DEVICE_GAMES, require_device_form
 from league.envs.plugins import load
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make

@@ -18,7 +18,7 @@ from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.step.backend import Placement
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.network import Network
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.agents.weights import FlatParameters, Weights, layout_of
@@ -97,7 +97,7 @@ def try_evolving(network: Network, config: LearnerConfig) -> None:
     vector, layout = FlatParameters(network).values.numpy(), layout_of(network)
     updater = make_evolving(vector, config, seed=SEED)
     try:
-        episodes = Episodes(
+        episodes = SeatEpisodes(
             perturbations=np.array([1, -1], np.int32),
             returns=np.array([0.5, -0.5], np.float32),
             decisions=np.array([STEPS, STEPS], np.int32),

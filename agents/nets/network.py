@@ -29,8 +29,8 @@ from league.agents.nets.blocks import (
 from league.agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.heads import Head, HeadBuilder, HeadsBlock, ObservingHeadBuilder
+from league.agents.nets.network_parts import CORES, ENCODERS, HEADS, resolve
 from league.agents.nets.passthrough import passthrough
-from league.agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from league.agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
 from league.agents.nets.separate_value import TwinHeads, pair_trunks
 from league.agents.nets.sub_actions import num_sub_actions

@@ -24,7 +24,7 @@ from league.agents.learner.data.row_source import RowBlocks, RowSource, SourcePl
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.data.source_counts import SourceCounts, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
-from league.agents.replay.replay_source import Replay, blocks_of
+from league.agents.replay.replay_source import ReplaySource, blocks_of
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.unroll.codec import OpenChunk
 from league.agents.unroll.unroll import UnrollSpec
@@ -42,7 +42,7 @@ HASH_BYTES = 8
 def replay(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[Any], options: ReplayConfig) -> RowSource[Any]:
     """The replay of `learner.row_source`: over the hosts of the place, or here; its part where it is one of several."""
     share = options.share(len(place.hosts) or place.parts)
-    return RemoteReplay(spec, config, place, share) if place.hosts else Replay(spec, config, place, share)
+    return RemoteReplay(spec, config, place, share) if place.hosts else ReplaySource(spec, config, place, share)
 
 
 class RemoteReplay:

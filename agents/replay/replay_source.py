@@ -24,9 +24,9 @@ from league.agents.replay.first_errors import first_errors
 from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.replay_table import ReplayTable, Sample
 from league.agents.replay.row_bytes import RowLayout
-from league.agents.replay.row_files import MappedRows, NoDiskSpaceError, RowMemory, memory_of
+from league.agents.replay.row_files import MappedRows, NoDiskSpaceError, ReplayMemory, memory_of
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.unroll.ring import require_rows
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 
@@ -34,7 +34,7 @@ FILE = "rows"
 """The file of a player's rows in its folder."""
 
 
-class Replay(Generic[ChunkT]):
+class ReplaySource(Generic[ChunkT]):
     """A table of rows behind a rate limiter; see `RowSource`.
 
     Args:
@@ -153,7 +153,7 @@ class Replay(Generic[ChunkT]):
         """The rows of a chunk, checked; None where it was refused."""
         try:
             rows = self._place.decode(chunk)
-            assert not isinstance(rows, Episodes), "evolution strategies learn from no replay"
+            assert not isinstance(rows, SeatEpisodes), "evolution strategies learn from no replay"
             unrolls = on_host(rows)
             if unrolls.num_rows != num_rows:
                 raise ValueError(f"a chunk of {unrolls.num_rows} rows was announced as {num_rows}")
@@ -208,7 +208,7 @@ def _fetched(tensor: torch.Tensor) -> NDArray[np.generic]:
     return array
 
 
-def _memory(layout: RowLayout, place: SourcePlace[ChunkT], options: ReplayConfig) -> RowMemory:
+def _memory(layout: RowLayout, place: SourcePlace[ChunkT], options: ReplayConfig) -> ReplayMemory:
     if options.storage == "memory":
         return memory_of(layout, options.capacity)
     if place.folder is None:

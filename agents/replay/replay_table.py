@@ -14,7 +14,7 @@ from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.replay.priority_tree import PriorityTree
 from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.row_bytes import RowLayout, checksums_of, computed_checksums, serials_of
-from league.agents.replay.row_files import INSERTS, SAMPLES, RowMemory
+from league.agents.replay.row_files import INSERTS, SAMPLES, ReplayMemory
 from league.agents.unroll.unroll import Unrolls
 
 CHECKED_AT_ONCE = 4096
@@ -49,7 +49,7 @@ class ReplayTable:
     def __init__(
         self,
         layout: RowLayout,
-        memory: RowMemory,
+        memory: ReplayMemory,
         options: ReplayConfig,
         limiter: RateLimiter,
         rng: np.random.Generator,

@@ -34,7 +34,7 @@ class NoDiskSpaceError(Exception):
 
 
 @dataclass
-class RowMemory:
+class ReplayMemory:
     """The arrays of a replay of C rows.
 
     Fields:
@@ -56,9 +56,9 @@ class RowMemory:
         """Give the memory back; may be called twice."""
 
 
-def memory_of(layout: RowLayout, capacity: int) -> RowMemory:
+def memory_of(layout: RowLayout, capacity: int) -> ReplayMemory:
     """Zeros in the memory of this process, which takes it up row by row."""
-    return RowMemory(
+    return ReplayMemory(
         np.zeros(HEAD_BYTES // 8, np.uint64),
         np.zeros(capacity, np.float32),
         np.zeros(capacity, np.uint8),
@@ -66,7 +66,7 @@ def memory_of(layout: RowLayout, capacity: int) -> RowMemory:
     )
 
 
-class MappedRows(RowMemory):
+class MappedRows(ReplayMemory):
     """A mapped file. Rows get their place on the disk before they are written: a store into a hole of a full disk
     would end the process.
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.unroll.field_table import joined
 from league.agents.unroll.unroll import UnrollFields, Unrolls, concatenate, learnt_dtype
 
@@ -39,7 +39,7 @@ class DeviceUnrolls(UnrollFields[Tensor]):
 
 AnyUnrolls: TypeAlias = Unrolls | DeviceUnrolls
 """Unrolls as a learner takes them."""
-AnyRows: TypeAlias = AnyUnrolls | Episodes
+AnyRows: TypeAlias = AnyUnrolls | SeatEpisodes
 """Rows of any kind as a learner takes them."""
 
 

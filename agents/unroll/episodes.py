@@ -16,7 +16,7 @@ from league.agents.unroll.field_table import Allocator, FieldTable, table_line
 
 
 @dataclass(frozen=True, kw_only=True)
-class Episodes(FieldTable[NDArray[Any]]):
+class SeatEpisodes(FieldTable[NDArray[Any]]):
     """R episodes of one seat each.
 
     Fields:
@@ -50,9 +50,9 @@ class Episodes(FieldTable[NDArray[Any]]):
             raise ValueError("field versions or decisions holds a number that is too small")
 
 
-def allocate_episodes(num_rows: int, *, zeros: Allocator = np.zeros) -> Episodes:
+def allocate_episodes(num_rows: int, *, zeros: Allocator = np.zeros) -> SeatEpisodes:
     """Rows of zeros."""
-    return Episodes(
+    return SeatEpisodes(
         perturbations=zeros((num_rows,), np.dtype(np.int32)),
         returns=zeros((num_rows,), np.dtype(np.float32)),
         decisions=zeros((num_rows,), np.dtype(np.int32)),
@@ -106,7 +106,7 @@ class EpisodeRecorder:
         action_mask: NDArray[np.bool_] | None,
         rewards: NDArray[np.float32],
         core: NDArray[np.float32] | None,
-    ) -> Episodes | None:
+    ) -> SeatEpisodes | None:
         """As in `Recorder`; only rewards count. Returns episodes that are cut here."""
         del obs, action_mask, core
         self._returns[rows] += np.where(self._decisions[rows] > 0, rewards, 0.0)
@@ -144,7 +144,7 @@ class EpisodeRecorder:
         rewards: NDArray[np.float32],
         terminated: NDArray[np.bool_],
         final_obs: Mapping[str, NDArray[np.generic]] | None,
-    ) -> Episodes | None:
+    ) -> SeatEpisodes | None:
         """As in `Recorder`: the episodes that count."""
         del terminated, final_obs
         self._returns[rows] += np.where(self._decisions[rows] > 0, rewards, 0.0)
@@ -164,7 +164,7 @@ class EpisodeRecorder:
         self._version, self._round = (int(number) for number in np.asarray(saved["round"], np.int64))
         self._begun = self._is_late = False
 
-    def _counted(self, rows: NDArray[np.int64]) -> Episodes | None:
+    def _counted(self, rows: NDArray[np.int64]) -> SeatEpisodes | None:
         """End the episodes of rows; returns those that count."""
         counted = ~self._ended[rows] & (self._decisions[rows] > 0) & (self._versions[rows] == self._version)
         done = self._episodes(rows[counted]) if counted.any() else None
@@ -172,8 +172,8 @@ class EpisodeRecorder:
         self._returns[rows], self._decisions[rows] = 0.0, 0
         return done
 
-    def _episodes(self, rows: NDArray[np.int64]) -> Episodes:
-        return Episodes(
+    def _episodes(self, rows: NDArray[np.int64]) -> SeatEpisodes:
+        return SeatEpisodes(
             perturbations=self._perturbations[rows],
             returns=self._returns[rows].astype(np.float32),
             decisions=self._decisions[rows],

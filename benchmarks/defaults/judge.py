@@ -14,7 +14,7 @@ from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
 from league.envs.registry import spec_of
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.behaviours import members_of, uniform
 from league.policies.exact.exploitability import nash_conv
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
@@ -92,7 +92,7 @@ def versus(game: Game, one: Loaded, other: Loaded, evaluation: Evaluation) -> fl
     """Score of one policy against another, both sampling their actions."""
     policies = [one.as_seat_policy(), other.as_seat_policy()]
     games = _whole(game, evaluation.games)
-    return play_match(game.env, policies, games=games, seed=evaluation.seed).score().value
+    return Match(game.env, policies, seed=evaluation.seed).play(games).score().value
 
 
 def _policy_figures(run: OpenRun, game: Game, policy: Loaded, evaluation: Evaluation) -> dict[str, float]:
@@ -112,13 +112,13 @@ def _scores(game: Game, contender: Callable[[], Policy], evaluation: Evaluation)
     for bot in game.bots:
         games = _whole(game, min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games)))
         players = [contender(), bot_policy(bot, seed=evaluation.seed)]
-        result = play_match(game.env, players, games=games, seed=evaluation.seed)
+        result = Match(game.env, players, seed=evaluation.seed).play(games)
         figures[f"v {bot}"] = result.score().value
     return figures
 
 
 def _mean_return(game: Game, contender: Policy, evaluation: Evaluation) -> float:
-    result = play_match(game.env, [contender], games=evaluation.games, seed=evaluation.seed)
+    result = Match(game.env, [contender], seed=evaluation.seed).play(evaluation.games)
     return result.mean_return().value
 
 

@@ -30,7 +30,7 @@ from league.hosts.actors.actor_host import ActorHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import InstallPlayer
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.behaviours import Fields, PolicyFunction
 from league.policies.exact.exploitability import nash_conv
 from league.processes.processor_time import children_cpu_seconds, cpu_seconds
@@ -154,7 +154,7 @@ def _strength(config: RunConfig, weights: Weights, *, games: int) -> Figures:
         found["critical_positions_kept"] = moves_keep(policy, stored_positions())
     for bot in YARDSTICKS[config.env.id]:
         seats: list[Policy] = [policy, bot_policy(bot, seed=0)]
-        found[f"score_{bot}"] = play_match(config.env, seats, games=games, seed=0, opening_plies=2).score().value
+        found[f"score_{bot}"] = Match(config.env, seats, seed=0, opening_plies=2).play(games).score().value
     return found
 
 

@@ -27,7 +27,7 @@ from league.agents.learner.evolution.published import EvolvedWeights
 from league.agents.learner.evolution.step import EvolutionState
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.nets.network import build_network
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Layout, Weights
 from league.config.loading import load_config
 from league.core.state.records import Assignment, Lease
@@ -82,7 +82,7 @@ def measured_costs() -> ESCosts:
     indices = rng.choice(1 << 20, size=EPISODES // 2, replace=False) + 1
     numbers = np.concatenate([indices, -indices]).astype(np.int32)
     ones = np.ones(EPISODES, np.int32)
-    episodes = Episodes(
+    episodes = SeatEpisodes(
         perturbations=numbers, returns=rng.random(EPISODES).astype(np.float32), decisions=ones, versions=0 * ones
     )
     inputs = UpdateInputs(0.01, LossWeights(0.0, 1.0), 0, 1)

@@ -17,7 +17,7 @@ from benchmarks.report import Report
 from league.agents.torch_runtime import prepare_process
 from league.config.loading import load_config
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.behaviours import Fields, PolicyFunction, members_of
 from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import small_game
@@ -81,7 +81,7 @@ def tic_tac_toe(report: Report, run_dir: Path) -> None:
         report.add(f"the same: exact NashConv of {name}", exploited, "of 2")
     for bot, least in (("random", 0.9), ("tactical", None), ("minimax", None)):
         players = [policy.as_seat_policy(), bot_policy(bot, seed=GAME_SEED)]
-        wins, draws, losses = play_match(run.env, players, games=GAMES, seed=GAME_SEED, opening_plies=0).counts()
+        wins, draws, losses = Match(run.env, players, seed=GAME_SEED, opening_plies=0).play(GAMES).counts()
         score = (wins + 0.5 * draws) / (wins + draws + losses)
         report.add(f"the same: score against {bot}", score, "of 1", at_least=least)
         report.add(f"the same: games lost to {bot}", losses / (wins + draws + losses), "of 1")

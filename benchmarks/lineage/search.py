@@ -26,7 +26,7 @@ from league.agents.nets.network import build_network
 from league.envs.games.connect_four import ConnectFour
 from league.envs.protocol import EnvConfig
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.loading import load_from_run, open_run
 
 MANY, FEW_SIMULATIONS, SIMULATIONS, ALONE = 1024, 16, 50, 100
@@ -88,7 +88,7 @@ def strength_rows(run_dir: Path, *, seed: int, core_seconds: float) -> Report:
     searching = policy.as_seat_policy(search=ALONE)
     report.add(f"critical positions kept with {ALONE} simulations", moves_keep(searching, positions), "", at_least=0.90)
     bot = bot_policy(YARDSTICK, seed=0)
-    score = play_match(EnvConfig("connect_four"), [searching, bot], games=GAMES, seed=0, opening_plies=2).score()
+    score = Match(EnvConfig("connect_four"), [searching, bot], seed=0, opening_plies=2).play(GAMES).score()
     report.add(f"score against {YARDSTICK} with {ALONE} simulations, {GAMES} games", score.value, "", at_least=0.85)
     return report
 

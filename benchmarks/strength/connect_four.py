@@ -33,7 +33,7 @@ from benchmarks.strength.runs import (
 )
 from league.envs.protocol import EnvConfig
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run, open_run
 
@@ -138,7 +138,7 @@ def _policy_figures(
     for bot in bots:
         games = min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games))
         policies = [policy.as_seat_policy(greedy=True), bot_policy(bot, seed=evaluation.seed)]
-        figures[f"v {bot}"] = play_match(ENV, policies, games=games, seed=evaluation.seed).score().value
+        figures[f"v {bot}"] = Match(ENV, policies, seed=evaluation.seed).play(games).score().value
     figures[KEEPS] = keeps(policy, evaluation.positions)
     return figures
 
@@ -188,7 +188,7 @@ def _add_references(report: Report, evaluation: Evaluation) -> None:
         share = moves_keep(bot_policy(bot, seed=evaluation.seed), evaluation.positions)
         report.add(f"{bot} {KEEPS}", share, _unit(KEEPS))
         policies = [bot_policy("random", seed=evaluation.seed + 1), bot_policy(bot, seed=evaluation.seed)]
-        result = play_match(ENV, policies, games=evaluation.games, seed=evaluation.seed)
+        result = Match(ENV, policies, seed=evaluation.seed).play(evaluation.games)
         report.add(f"random play v {bot}", result.score().value, "score")
 
 

@@ -13,8 +13,8 @@ from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 from league.envs.protocol import EnvConfig
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
-from league.judge.matches.report import EvalReport, evaluate_run
+from league.judge.matches.evaluation import EvalReport, evaluate_run
+from league.judge.matches.match import Match
 from league.judge.matches.report_table import report_lines
 from league.policies.loading import open_run
 
@@ -62,7 +62,7 @@ def _chance(bot: str, plan: Plan) -> float:
     """Score of random play against a bot."""
     seed = plan.evaluation_seed
     players = [bot_policy("random", seed=seed + 1), bot_policy(bot, seed=seed)]
-    return play_match(ENV, players, games=plan.games, seed=seed).score().value
+    return Match(ENV, players, seed=seed).play(plan.games).score().value
 
 
 def _say(found: EvalReport) -> None:

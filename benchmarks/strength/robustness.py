@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import OpenRun, load_selection
 from league.policies.select import Selection
@@ -48,7 +48,7 @@ def against_past(run: OpenRun, *, games: int, seed: int) -> list[PastScore]:
     scores = []
     for snapshot in past:
         opponent = load_snapshot(run, snapshot).as_seat_policy()
-        result = play_match(run.env, [player, opponent], games=games, seed=seed, opening_plies=0)
+        result = Match(run.env, [player, opponent], seed=seed, opening_plies=0).play(games)
         early = snapshot.trained_steps <= EARLIER * last.trained_steps
         scores.append(PastScore(snapshot.snapshot_id, result.score().value, early))
     return scores

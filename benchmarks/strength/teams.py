@@ -41,7 +41,7 @@ from league.config.loading import load_config
 from league.envs.bots import Bot, RandomBot
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import MatchResult
 from league.policies.loading import load_from_run, open_run
 
@@ -91,7 +91,7 @@ def baselines(game: Game, env: EnvConfig, *, games: int) -> dict[str, float]:
     players: dict[str, Bot] = {RANDOM: RandomBot(seed=SEED), SCRIPTED: game.bot(SEED + 1)}
     for name, player in players.items():
         pair = [BotPolicy(player), BotPolicy(game.bot(SEED))]
-        found.update(figures_of(name, play_match(env, pair, games=games, seed=SEED), spec, game.teams))
+        found.update(figures_of(name, Match(env, pair, seed=SEED).play(games), spec, game.teams))
     return found
 
 
@@ -101,7 +101,7 @@ def judged(game: Game, run_dir: Path, *, games: int) -> dict[str, float]:
     spec = spec_of(run.env)
     for export in EXPORTS:
         player: Policy = load_from_run(run, export).as_seat_policy(greedy=False)
-        result = play_match(run.env, [player, BotPolicy(game.bot(SEED))], games=games, seed=SEED)
+        result = Match(run.env, [player, BotPolicy(game.bot(SEED))], seed=SEED).play(games)
         found.update(figures_of(export, result, spec, game.teams))
     return found
 

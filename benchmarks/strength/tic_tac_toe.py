@@ -13,7 +13,7 @@ from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_limit
 from league.config.loading import load_config
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.loading import load_from_run, open_run
 
 POPULATIONS = (LEAGUE,)
@@ -39,7 +39,7 @@ def measure(plan: Plan) -> Report:
                 load_from_run(run, export).as_seat_policy(greedy=True),
                 bot_policy("minimax", seed=plan.evaluation_seed),
             ]
-            result = play_match(run.env, players, games=GAMES, seed=plan.evaluation_seed, opening_plies=0)
+            result = Match(run.env, players, seed=plan.evaluation_seed, opening_plies=0).play(GAMES)
             losses = result.counts()[2]
             kept[export].append(1.0 - losses / result.games)
             report.add(f"seed {seed}: {export} not lost to a perfect player", kept[export][-1], "of games")

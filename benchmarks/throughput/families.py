@@ -38,7 +38,7 @@ from league.envs.adapters.bare import bare_rate
 from league.envs.bots import RandomBot, make_bot
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 
 MIN_SHARE = 0.6
@@ -267,7 +267,7 @@ def against_random(
       alone: the policy has all seats; the mean is of their returns. stakes: the mean is of the policy's return.
     """
     policies = [policy] if alone else [policy, random_policy(1)]
-    result = play_match(env, policies, games=games, seed=771203)
+    result = Match(env, policies, seed=771203).play(games)
     if alone:
         values = result.team_returns.mean(axis=(0, 2))
     else:

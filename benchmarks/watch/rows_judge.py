@@ -23,7 +23,7 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import make, spec_of
 from league.judge.contenders.contender import Game, UnknownContender
 from league.judge.contenders.finding import find_contenders, require_playable
-from league.judge.matches.contest import ContestConditions, play_batch
+from league.judge.matches.contest import ContestConditions, open_batch
 from league.judge.matches.sprt import PAIR_SCORES, SprtConfig, expected_score, log_likelihood_ratio
 from league.judge.tournaments.records import EVENTS, BatchPlayed
 from league.store.journal_reader import JournalReader
@@ -156,7 +156,8 @@ def engines(folder: Path) -> list[Row]:
             report.add(f"{name}: games aborted", None, "", at_most=0)
             continue
         began = time.monotonic()
-        result = play_batch(game, lineup, ContestConditions(), number=0, games=ENGINE_GAMES)
+        with open_batch(game, lineup, ContestConditions(), number=0) as match:
+            result = match.play(ENGINE_GAMES)
         report.add(f"{name}: games aborted", sum(result.aborted), "", at_most=0)
         report.add(f"{name}: score", result.score().value, "", at_least=0.75)
         report.add(f"{name}: time of a turn", (time.monotonic() - began) / result.steps, "s")

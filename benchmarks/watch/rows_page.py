@@ -31,7 +31,7 @@ from league.core.state.state import to_plain
 from league.http.token_file import Tokens
 from league.run.monitor import names
 from league.see.page.page_file import PageAddress
-from league.see.page.registry import SECTIONS
+from league.see.page.page_parts import SECTIONS
 from league.store.journal import Journal
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from league.core.state.records import ProbeReading
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.probes.probe import Subject
 
 
@@ -27,5 +27,5 @@ class CostOfChance:
     def measure(self, subject: Subject) -> Sequence[ProbeReading]:
         """One match, from the seed that all probes of a run share."""
         policies = [subject.policy.as_seat_policy(greedy=greedy) for greedy in (True, False)]
-        score = play_match(subject.env, policies, games=self._games, seed=subject.seed).score()
+        score = Match(subject.env, policies, seed=subject.seed).play(self._games).score()
         return [ProbeReading("likeliest", score.value, score.low, score.high, self._games)]

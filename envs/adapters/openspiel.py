@@ -20,7 +20,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from league.envs.adapters.openspiel_game import TIME, Clock, Observer, draw, fields_of, load_game, spec_of_game
+from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, draw, fields_of, load_game, spec_of_game
 from league.envs.adapters.openspiel_tree import tree_of
 from league.envs.adapters.turn_builder import legal_answers
 from league.envs.decision_tree import DecisionTree
@@ -53,7 +53,7 @@ class OpenSpielEnv:
         self.spec = spec
         self.num_envs = num_envs
         self._game = game
-        self._observer = Observer(game)
+        self._observer = TensorReader(game)
         self._clock = Clock(game) if TIME in spec.observations else None
         self._per_step = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
         self._rng = np.random.default_rng(0)

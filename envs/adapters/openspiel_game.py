@@ -127,7 +127,7 @@ def _hides_time(name: str) -> bool:
     facts = game.get_type()
     if facts.provides_information_state_tensor or facts.information != pyspiel.GameType.Information.PERFECT_INFORMATION:
         return False
-    observer, rng, first_seen = Observer(game), np.random.default_rng(0), dict[tuple[int, bytes], int]()
+    observer, rng, first_seen = TensorReader(game), np.random.default_rng(0), dict[tuple[int, bytes], int]()
     moves = recurring = 0
     for _ in range(TRIAL_GAMES):
         state = game.new_initial_state()
@@ -187,7 +187,7 @@ def fields_of(
     return fields
 
 
-class Observer:
+class TensorReader:
     """Reads the tensor of one seat in one state without a Python list in between."""
 
     def __init__(self, game: Any) -> None:

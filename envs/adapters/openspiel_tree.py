@@ -19,7 +19,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from league.envs.adapters.openspiel_game import TIME, Clock, Observer, fields_of, random_step, spec_of_game
+from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, fields_of, random_step, spec_of_game
 from league.envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
 from league.envs.protocol import EnvError, EnvSpec
 
@@ -163,7 +163,7 @@ class _Found:
         self.index_of: dict[tuple[int, str, Decision], int] = {}
         self.num_entries = 0
         self._spec = spec
-        self._observer = Observer(game)
+        self._observer = TensorReader(game)
         self._clock = Clock(game) if TIME in spec.observations else None
         self._tensors: list[NDArray[np.float32]] = []
         self._times: list[int] = []

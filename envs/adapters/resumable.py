@@ -17,7 +17,7 @@ from league.envs.adapters.turn_builder import TurnBuilder
 from league.envs.guard.foreign_code import foreign_code
 from league.envs.protocol import ActionSpec, EnvSpec, Turn
 from league.envs.workers.episode_seeds import episode_seed
-from league.envs.workers.replay import Position, digest
+from league.envs.workers.replay import ReplayedPosition, digest
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class ResumableGames:
         """As in `ReplayableEnv`."""
         self._place = place
 
-    def resume(self, seed: int, positions: Sequence[Position | None]) -> Turn:
+    def resume(self, seed: int, positions: Sequence[ReplayedPosition | None]) -> Turn:
         """As in `ReplayableEnv`."""
         self._entropy = (seed,)
         answers = self._put_back(positions)
@@ -72,7 +72,7 @@ class ResumableGames:
             self._each((game for game, position in enumerate(positions) if position is not None), take)
             return self._turn(lost=True)
 
-    def _put_back(self, positions: Sequence[Position | None]) -> dict[int, Answers]:
+    def _put_back(self, positions: Sequence[ReplayedPosition | None]) -> dict[int, Answers]:
         """Play games up to their last turn; returns the answers to it. One that shows something else starts again."""
         builder, scratch = self._builder, TurnBuilder(self.spec, self._outline.forms, num_envs=self.num_envs)
         builder.forget()
@@ -103,7 +103,7 @@ class ResumableGames:
                 answers[game] = last
         return answers
 
-    def _played_again(self, game: int, position: Position) -> Answers | None:
+    def _played_again(self, game: int, position: ReplayedPosition) -> Answers | None:
         """The answers to the last turn of a position; None if the game then shows something else than before."""
         scratch = self._builder
         scratch.forget()

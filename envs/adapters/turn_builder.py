@@ -6,6 +6,7 @@ Shape letters: N games, S seats, K slots, A actions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,32 @@ class GameFaultError(EnvError):
     def __init__(self, message: str, *, game: int) -> None:
         super().__init__(message)
         self.game = game
+
+
+@dataclass
+class _TurnEnds:
+    """What has ended in a turn.
+
+    Fields:
+      ended, truncated, aborted: games whose episode ended, was cut off, or was thrown away.
+      rejoined: (game, seat) that act again after an end of their own.
+      final: (game, seat, fields) of last observations.
+    """
+
+    ended: list[int] = field(default_factory=list)
+    truncated: list[int] = field(default_factory=list)
+    aborted: list[int] = field(default_factory=list)
+    rejoined: list[tuple[int, int]] = field(default_factory=list)
+    final: list[tuple[int, int, Fields]] = field(default_factory=list)
+
+    def abort(self, game: int) -> None:
+        """Throw the episode of a game away, with any end of it."""
+        self.ended = [ended for ended in self.ended if ended != game]
+        self.truncated = [cut for cut in self.truncated if cut != game]
+        self.final = [final for final in self.final if final[0] != game]
+        self.rejoined = [rejoined for rejoined in self.rejoined if rejoined[0] != game]
+        if game not in self.aborted:
+            self.aborted.append(game)
 
 
 class TurnBuilder:
@@ -59,11 +86,7 @@ class TurnBuilder:
         self._num_slots = 0
         self._waiting = np.zeros((num_envs, spec.num_seats), np.float64)  # earned since the seat's last turn
         self._earned = np.zeros((num_envs, spec.num_seats), np.float64)  # earned in this episode
-        self._ended: list[int] = []
-        self._truncated: list[int] = []
-        self._aborted: list[int] = []
-        self._rejoined: list[tuple[int, int]] = []
-        self._final: list[tuple[int, int, Fields]] = []
+        self._ends = _TurnEnds()
 
     @property
     def slots(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -92,7 +115,7 @@ class TurnBuilder:
         copied._seat[:num] = self._seat[row]
         copied._num_slots = num
         going = np.ones(self._num_envs, np.bool_)
-        going[self._ended] = False
+        going[self._ends.ended] = False
         copied._waiting[:] = self._waiting[games] * going[games, None]
         copied._earned[:] = self._earned[games] * going[games, None]
         return copied
@@ -110,15 +133,11 @@ class TurnBuilder:
         env, seat = self.slots
         self._waiting[env, seat] = 0
         # Only now: the turn that reported an end still had to show these rewards.
-        for game in self._ended:
+        for game in self._ends.ended:
             self._waiting[game] = 0
             self._earned[game] = 0
         self._num_slots = 0
-        self._ended.clear()
-        self._truncated.clear()
-        self._aborted.clear()
-        self._rejoined.clear()
-        self._final.clear()
+        self._ends = _TurnEnds()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
         """Add a reward.
@@ -143,8 +162,8 @@ class TurnBuilder:
         row = self._num_slots
         for buffer in self._padded:
             buffer[row] = 0
-        for field, place, buffer in self._writers[seat]:
-            field.write(observation, buffer[row] if place is None else buffer[row][place])
+        for written, place, buffer in self._writers[seat]:
+            written.write(observation, buffer[row] if place is None else buffer[row][place])
         if self._mask is not None:
             try:
                 self._mask[row] = self._standing[seat] if mask is None else self._forms[seat].mask(mask)
@@ -156,9 +175,9 @@ class TurnBuilder:
 
     def end(self, game: int, *, truncated: bool) -> None:
         """Record that the episode of `game` ended."""
-        self._ended.append(game)
+        self._ends.ended.append(game)
         if truncated:
-            self._truncated.append(game)
+            self._ends.truncated.append(game)
 
     def drop(self, game: int, *, lost: bool) -> None:
         """Take back the slots of a game that failed.
@@ -172,12 +191,7 @@ class TurnBuilder:
             return
         self._waiting[game] = 0
         self._earned[game] = 0
-        self._ended = [ended for ended in self._ended if ended != game]
-        self._truncated = [cut for cut in self._truncated if cut != game]
-        self._final = [final for final in self._final if final[0] != game]
-        self._rejoined = [rejoined for rejoined in self._rejoined if rejoined[0] != game]
-        if game not in self._aborted:
-            self._aborted.append(game)
+        self._ends.abort(game)
 
     def adopt(self, other: TurnBuilder, game: int) -> None:
         """Take over a game from another builder of the same games; call in the order of the games."""
@@ -216,7 +230,7 @@ class TurnBuilder:
 
     def keep_final(self, game: int, seat: int, rows: Fields) -> None:
         """Keep the last observation of a truncated `seat`, as `encode` gave it; call in the order of (game, seat)."""
-        self._final.append((game, seat, rows))
+        self._ends.final.append((game, seat, rows))
 
     def rejoin(self, game: int, seat: int, rows: Fields | None) -> None:
         """Begin another part of the episode for a seat whose last one ended.
@@ -224,7 +238,7 @@ class TurnBuilder:
         Args:
           rows: its last observation if it was cut off, as `encode` gave it; None if it terminated.
         """
-        self._rejoined.append((game, seat))
+        self._ends.rejoined.append((game, seat))
         if rows is not None:
             self.keep_final(game, seat, rows)
 
@@ -238,18 +252,18 @@ class TurnBuilder:
         if SEAT_GROUP in self._buffers:
             self._buffers[SEAT_GROUP][:num] = self._marks[self._seat[:num]]
         self._check(num)
-        final = self._finals() if self._final else None
+        final = self._finals() if self._ends.final else None
         rewards = self._waiting.astype(np.float32)
         if (problem := reward_problem(rewards)) is not None:
             game, seat, text = problem
             raise GameFaultError(f"{self._where(game, seat)}: {text}", game=game)
         terminated, truncated = np.zeros(self._num_envs, np.bool_), np.zeros(self._num_envs, np.bool_)
         returns = np.zeros(rewards.shape, np.float32)
-        if self._ended:
-            terminated[self._ended] = True
-            returns[self._ended] = self._earned[self._ended]
-        if self._truncated:
-            truncated[self._truncated] = True
+        if self._ends.ended:
+            terminated[self._ends.ended] = True
+            returns[self._ends.ended] = self._earned[self._ends.ended]
+        if self._ends.truncated:
+            truncated[self._ends.truncated] = True
             terminated &= ~truncated
         return Turn(
             env_index=self._env[:num].copy(),
@@ -261,35 +275,21 @@ class TurnBuilder:
             truncated=truncated,
             returns=returns,
             final=final,
-            rejoined=self._rejoined_seats(),
-            aborted=self._aborted_games(),
+            rejoined=_marked(self._ends.rejoined, rewards.shape),
+            aborted=_marked(self._ends.aborted, self._num_envs),
         )
-
-    def _rejoined_seats(self) -> NDArray[np.bool_] | None:
-        if not self._rejoined:
-            return None
-        rejoined = np.zeros((self._num_envs, self._spec.num_seats), np.bool_)
-        rejoined[tuple(np.array(self._rejoined).T)] = True
-        return rejoined
-
-    def _aborted_games(self) -> NDArray[np.bool_] | None:
-        if not self._aborted:
-            return None
-        aborted = np.zeros(self._num_envs, np.bool_)
-        aborted[self._aborted] = True
-        return aborted
 
     def _obs(self, num: int) -> dict[str, NDArray[np.generic]]:
         obs = {name: buffer[:num] for name, buffer in self._buffers.items()}
         if self._team is None:
             return obs
         env, seat = self.slots
-        self._team.forget([*self._ended, *self._aborted])
+        self._team.forget([*self._ends.ended, *self._ends.aborted])
         self._team.note(env, seat, obs)
         return {**obs, **self._team.shown(env, seat)}
 
     def _finals(self) -> FinalObservation:
-        games, seats, rows = zip(*self._final, strict=True)
+        games, seats, rows = zip(*self._ends.final, strict=True)
         obs = {name: np.stack([row[name] for row in rows]) for name in self._buffers}
         final = FinalObservation(env_index=np.array(games, np.int64), seat=np.array(seats, np.int64), obs=obs)
         if self._team is not None:
@@ -323,6 +323,15 @@ class TurnBuilder:
 
     def _where(self, game: int, seat: int) -> str:
         return f"{self._spec.env_id}, game {game}, seat {self._spec.seat_names[seat]}"
+
+
+def _marked(places: Sequence[Any], shape: Any) -> NDArray[np.bool_] | None:
+    """bool of a shape, True at these places; None for no place."""
+    if not places:
+        return None
+    marks = np.zeros(shape, np.bool_)
+    marks[tuple(np.array(places).T)] = True
+    return marks
 
 
 def legal_answers(

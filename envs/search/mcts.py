@@ -39,7 +39,7 @@ class MctsBot:
         if not slots.size:
             return np.zeros(0, np.int64)
         games, now = copies(env, turn, slots, bot="mcts")
-        trees = Trees(
+        trees = PlayoutTrees(
             legal_actions(games, now), now.seat, num_seats=env.spec.num_seats, num_nodes=self._num_simulations + 1
         )
         with closing(games):
@@ -51,7 +51,7 @@ class MctsBot:
                     self._simulate(games, trees, searched, opened)
         return trees.best(self._rng)
 
-    def _simulate(self, games: BatchedEnv, trees: Trees, tree: NDArray[np.int64], opened: ExitStack) -> None:
+    def _simulate(self, games: BatchedEnv, trees: PlayoutTrees, tree: NDArray[np.int64], opened: ExitStack) -> None:
         """Run one simulation in each of the trees `tree` [G]; `opened` closes the copies that it makes."""
         assert isinstance(games, Copyable)
         copy, turn = games.fork(tree)
@@ -85,7 +85,7 @@ class MctsBot:
         walk.back_up(results)
 
 
-class Trees:
+class PlayoutTrees:
     """K search trees as flat arrays; node 0 of each is the present position."""
 
     def __init__(self, legal: NDArray[np.bool_], seat: NDArray[np.int64], *, num_seats: int, num_nodes: int) -> None:
@@ -158,7 +158,7 @@ class Trees:
 class Walk:
     """The path of one simulation down each of G trees, with the nodes that it adds."""
 
-    def __init__(self, trees: Trees, tree: NDArray[np.int64]) -> None:
+    def __init__(self, trees: PlayoutTrees, tree: NDArray[np.int64]) -> None:
         self._trees = trees
         self._tree = tree
         self.node = trees.roots[tree]

@@ -40,12 +40,12 @@ from league.envs.workers.channel import (
     Channel,
     ChannelClosed,
 )
-from league.envs.workers.replay import Position, ReplayableEnv
+from league.envs.workers.replay import ReplayableEnv, ReplayedPosition
 from league.envs.workers.shared_turn import SharedTurn, block_size
 from league.envs.workers.spec_text import spec_to_text
 
 
-class Share:
+class ChildGames:
     """The games of this process.
 
     Args:
@@ -89,7 +89,7 @@ class Share:
         self._enter(step=self._steps + 1)
         self._store(self._env.step(self._shared.actions[: self._slots]))
 
-    def resume(self, seed: int, positions: list[Position | None], *, restarts: int) -> None:
+    def resume(self, seed: int, positions: list[ReplayedPosition | None], *, restarts: int) -> None:
         """Put every game where it was, or start it again; restarts: of this process, for games without positions."""
         if isinstance(self._env, ReplayableEnv):
             self._store(self._env.resume(seed, positions))
@@ -147,7 +147,7 @@ def die_with_parent(life: int) -> None:
 
 def serve(channel: Channel, *, memory: int) -> None:
     """Answer the parent until it says that it is over or leaves."""
-    share: Share | None = None
+    share: ChildGames | None = None
     while True:
         kind, payload = channel.receive()
         if kind == END:
@@ -155,7 +155,7 @@ def serve(channel: Channel, *, memory: int) -> None:
         try:
             if kind == MAKE:
                 config = EnvConfig(**payload["config"])
-                share = Share(config, num_games=payload["num_games"], first=payload["first"], memory=memory)
+                share = ChildGames(config, num_games=payload["num_games"], first=payload["first"], memory=memory)
                 channel.send(MADE, spec_to_text(share.spec))
                 continue
             assert share is not None, "no games were made"
@@ -172,7 +172,7 @@ def serve(channel: Channel, *, memory: int) -> None:
             elif kind == RESUME:
                 share.attach()
                 share.tolerate()
-                positions = [None if given is None else Position(**given) for given in payload["positions"]]
+                positions = [None if given is None else ReplayedPosition(**given) for given in payload["positions"]]
                 share.resume(payload["seed"], positions, restarts=payload["restarts"])
         except EnvError as error:
             channel.send(ERROR, str(error))

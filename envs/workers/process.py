@@ -48,7 +48,7 @@ class Stopped(Exception):  # noqa: N818 - the state of a process
 
 
 @dataclass(frozen=True)
-class Deadlines:
+class ProcessDeadlines:
     """Limits of one process.
 
     Fields:
@@ -68,7 +68,7 @@ class GamesProcess:
       config: plain `EnvConfig` for the process. num_games: n. first: number of its first game.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, num_games: int, first: int, deadlines: Deadlines) -> None:
+    def __init__(self, config: Mapping[str, Any], *, num_games: int, first: int, deadlines: ProcessDeadlines) -> None:
         self._config = config
         self.num_games, self.first = num_games, first
         self._deadlines = deadlines

@@ -21,7 +21,7 @@ MAX_STEPS = 4096
 
 
 @dataclass(frozen=True)
-class Position:
+class ReplayedPosition:
     """Where a game is.
 
     Fields:
@@ -55,7 +55,7 @@ class ReplayableEnv(Protocol):
         """Write every call of a game to `place`, int64 [4], before it is made: see `SharedTurn.place`."""
         ...
 
-    def resume(self, seed: int, positions: Sequence[Position | None]) -> Turn:
+    def resume(self, seed: int, positions: Sequence[ReplayedPosition | None]) -> Turn:
         """Put each game where it was and take its last step; None for a game that is not played any more."""
         ...
 
@@ -107,6 +107,6 @@ class StepLog:
             self._dropped = until
 
 
-def plain(position: Position | None) -> Mapping[str, Any] | None:
+def plain(position: ReplayedPosition | None) -> Mapping[str, Any] | None:
     """A position for JSON."""
     return None if position is None else {**vars(position)}

@@ -26,8 +26,8 @@ from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from league.envs.workers.channel import RESET, RESUME, STEP
 from league.envs.workers.episode_seeds import episode_seed
 from league.envs.workers.merged_turn import merged
-from league.envs.workers.process import MIB, Deadlines, GamesProcess, Stopped
-from league.envs.workers.replay import Position, StepLog, digest, plain
+from league.envs.workers.process import MIB, GamesProcess, ProcessDeadlines, Stopped
+from league.envs.workers.replay import ReplayedPosition, StepLog, digest, plain
 from league.envs.workers.shared_turn import action_dtype
 
 MAX_WORKERS = 1024
@@ -65,27 +65,27 @@ class Share:
         self.restarts = 0
         self.slots = 0
 
-    def positions(self, turn: Turn | None, next_episode: Mapping[int, int]) -> list[Position | None]:
+    def positions(self, turn: Turn | None, next_episode: Mapping[int, int]) -> list[ReplayedPosition | None]:
         """[n] Where each game is to be put in a new process.
 
         Args:
           turn: of all games, whose answers are in the log; None if the games were just being reset.
           next_episode: game -> the episode that it starts, in place of one that was lost.
         """
-        found: list[Position | None] = []
+        found: list[ReplayedPosition | None] = []
         for game, episode in enumerate(self.process.shared.episodes.tolist()):
             answers = None if turn is None else self.log.answers(game)
             if game in self.count.quarantined:
                 found.append(None)
             elif game in next_episode:
-                found.append(Position(next_episode[game], lost=turn is not None))
+                found.append(ReplayedPosition(next_episode[game], lost=turn is not None))
             elif turn is None:
-                found.append(Position(episode))
+                found.append(ReplayedPosition(episode))
             elif answers is None:
-                found.append(Position(episode + 1, lost=True))
+                found.append(ReplayedPosition(episode + 1, lost=True))
             else:
                 rows = np.flatnonzero(turn.env_index == self.process.first + game)
-                found.append(Position(episode, answers, digest(turn, rows)))
+                found.append(ReplayedPosition(episode, answers, digest(turn, rows)))
         return found
 
 
@@ -325,7 +325,7 @@ def games_processes(config: EnvConfig, num_envs: int, num_workers: int) -> list[
             f"{config.id}: its kwargs cannot be sent to a child process ({error}); use workers: 0"
         ) from error
     limit = config.worker_memory_mib
-    deadlines = Deadlines(
+    deadlines = ProcessDeadlines(
         reset_s=config.reset_deadline_s,
         step_s=config.step_deadline_s,
         memory_mib=limit if limit is not None else _memory_share(num_workers),

@@ -1,4 +1,4 @@
-"""The commands that look after the files of a run: `league backup`, `league gc` and `league wandb sync`."""
+"""The commands that look after the files of a run: `league backup`, `gc`, `delete` and `wandb sync`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def add_disk(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command()(backup)
     app.command()(gc)
+    app.command()(delete)
     wandb = typer.Typer(no_args_is_help=True, help="The runs of a league at wandb.")
     wandb.command("sync")(sync)
     app.add_typer(wandb, name="wandb")
@@ -61,6 +62,23 @@ def gc(
     elif not dry_run and report.retired:
         operate(run, "gc", {"keep": report.keep}, reason=reason)
         report.done = True
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def delete(
+    run: RunArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and do nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the folder of a stopped run for good, after saying what goes and what that frees."""
+    from league.operate.history.deletion import delete_run, plan_deletion
+
+    report = plan_deletion(run)
+    if not dry_run:
+        if not yes:
+            typer.confirm(f"Remove {report.words}?", abort=True, err=True)
+        report = delete_run(run)
     typer.echo(report.to_json() if as_json else report.text())
 
 

@@ -59,8 +59,8 @@ def evaluate(
     replays: Replays = None,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
+    from league.judge.matches.evaluation import evaluate_run
     from league.judge.matches.export_match import ASK_S, keep_export_matches
-    from league.judge.matches.report import evaluate_run
     from league.judge.matches.report_table import print_report, report_csv
     from league.policies.auto_export import AUTO
     from league.policies.loading import open_run

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from league.judge.matches.sprt import SprtConfig
     from league.judge.tournaments.batches import Where
     from league.judge.tournaments.records import TournamentConfig
-    from league.judge.tournaments.report import TournamentReport
+    from league.judge.tournaments.tournament_report import TournamentReport
 
 Contenders = Annotated[
     list[str],
@@ -196,7 +196,7 @@ def tournament(
     """
     from league.agents.torch_runtime import prepare_process
     from league.judge.tournaments.records import TournamentConfig
-    from league.judge.tournaments.report import tournament_lines
+    from league.judge.tournaments.tournament_report import tournament_lines
 
     prepare_process()
     names, test = names_and_test(contenders or (), sprt)
@@ -226,8 +226,8 @@ def _shown_live(out: Path, config: TournamentConfig | None, where: Where) -> Tou
     """Play a tournament while its table is shown."""
     import sys
 
-    from league.judge.tournaments.report import table_of, tournament_head
     from league.judge.tournaments.run_tournament import play_tournament
+    from league.judge.tournaments.tournament_report import table_of, tournament_head
     from league.run.monitor.live_table import LiveTable, TableView
 
     with LiveTable(sys.stderr) as table:

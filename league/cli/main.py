@@ -64,7 +64,7 @@ PANELS = {
         *("set", "extend", "pause", "unpause", "snapshot", "reset", "add", "retire", "freeze", "admit", "tag", "untag"),
         *("pin", "unpin", "hosts", "undo"),
     ),
-    "History, disk and support": ("fork", "rewind", "backup", "gc", "bundle", "chaos", "wandb"),
+    "History, disk and support": ("fork", "rewind", "backup", "gc", "delete", "bundle", "chaos", "wandb"),
 }
 """Heads of the help -> the commands under each, in order."""
 

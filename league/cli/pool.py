@@ -143,21 +143,11 @@ def work(
         str, typer.Option(metavar="FILE", help="Certificates to trust for https, in the place of the system's.")
     ] = "",
     for_time: For = None,
-    with_parent: Annotated[
-        bool, typer.Option("--with-parent", help="End with the process that started this one.")
-    ] = False,
 ) -> None:
     """Play for a pool that another process serves, until a signal."""
     from league.judge.pools.service.run_command import work_for
 
-    ended = work_for(
-        url,
-        token_file=token_file,
-        ca_file=tls_ca,
-        seconds=_seconds(for_time),
-        with_parent=with_parent,
-    )
-    typer.echo(ended)
+    typer.echo(work_for(url, token_file=token_file, ca_file=tls_ca, seconds=_seconds(for_time)))
 
 
 def _seconds(for_time: str | None) -> float | None:

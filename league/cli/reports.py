@@ -33,7 +33,7 @@ def status(
     """Show the state of a run on one screen: its daemon, its progress and its players."""
     import shutil
 
-    from league.see.reports.status.report import read_status
+    from league.see.reports.status.status_report import read_status
 
     report, width = read_status(run), shutil.get_terminal_size().columns
     if as_json:
@@ -86,7 +86,7 @@ def diff(
 ) -> None:
     """Compare two runs, or two groups of runs: settings, strength, cost, and whether seeds explain the difference."""
     from league.agents.torch_runtime import prepare_process
-    from league.lab.diff.report import compare_runs
+    from league.lab.diff.diff_report import compare_runs
 
     prepare_process()
     with games_line("matches") as progress:

@@ -33,7 +33,7 @@ def report(
     """Report on runs, also live ones: ratings, yardsticks, payoff, meta-game, lineage and curves, side by side."""
     import time
 
-    from league.see.reports.figures.report import read_report
+    from league.see.reports.figures.figures_page import read_report
     from league.see.reports.figures.report_csv import report_files, report_long
     from league.see.reports.figures.report_markdown import report_markdown
 

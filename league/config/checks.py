@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
-from league.agents.device_games.registry import require_device_form
+from league.agents.device_games.device_games import require_device_form
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.learner.evolution.setting_checks import evolution_problems
 from league.agents.learner.replicas.config import replica_problems

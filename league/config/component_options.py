@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from league.core.state.registry import ComponentOptionsError, Options
+from league.core.state.built_ins import ComponentOptionsError, Options
 from league.envs.plugin_options import OptionsError, make_options
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from league.agents.acting.kinds import registry as acting
+from league.agents.acting.kinds import acting_kinds as acting
+from league.agents.acting.kinds.acting_kinds import ActingPlace, make_acting
 from league.agents.acting.kinds.config import DEFAULT_ACTING, SEARCH
-from league.agents.acting.kinds.registry import ActingPlace, make_acting
 from league.agents.acting.search.config import game_problems
+from league.agents.learner.algorithms.algorithms import BACKENDS
 from league.agents.learner.algorithms.objective import learns_from, make_objective, needs_fresh
-from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.build import group_problems, mode_problems
 from league.agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_ROW_SOURCE, LearnerConfig
 from league.agents.learner.data.row_source_config import ROW_SOURCES, ReplayConfig
@@ -39,10 +39,10 @@ from league.core.matchmaking.roles import MatchmakingView
 from league.core.metagame.solvers import solved
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state import commands
+from league.core.state.built_ins import ComponentOptionsError, dotted
 from league.core.state.plugin_answers import is_own
 from league.core.state.population_config import PbtConfig
 from league.core.state.records import bot_name
-from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
 from league.envs.bots import Copyable, make_bot
 from league.envs.component_choice import given_options, kind_of

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from league.config.dotted_keys import is_place
 from league.config.yaml import parse_yaml
-from league.core.state.registry import ComponentOptionsError, dotted
+from league.core.state.built_ins import ComponentOptionsError, dotted
 from league.errors import ConfigError
 
 MAX_SHOWN = 60

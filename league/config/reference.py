@@ -17,7 +17,7 @@ from league.config.dotted_keys import generic_key
 from league.config.learner_options import CHOICES
 from league.config.problems import json_schema
 from league.config.run_config import RunConfig, dump_config
-from league.core.state.registry import GATES, MATCHMAKERS, PBT_SELECTIONS, PRESETS, load
+from league.core.state.built_ins import GATES, MATCHMAKERS, PBT_SELECTIONS, PRESETS, load
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
 

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import torch
 
-from league.agents.acting.kinds.registry import ActingKind
+from league.agents.acting.kinds.acting_kinds import ActingKind
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.on_device.arena import DeviceArena
 from league.agents.acting.policy import AdoptingPolicy

@@ -11,7 +11,7 @@ import msgspec
 
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
-from league.agents.nets.registry import UnknownPartError
+from league.agents.nets.network_parts import UnknownPartError
 from league.agents.restart_state import RestartStateError, ema_in, weights_in
 from league.agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from league.config.game_kind import kind_of_game

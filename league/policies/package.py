@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from league.agents.nets.config import NetworkConfig
-from league.agents.nets.registry import ENCODERS
+from league.agents.nets.network_parts import ENCODERS
 from league.envs.component_choice import given_options, kind_of
 from league.envs.protocol import ArraySpec
 from league.errors import CorruptSnapshot, StorageError

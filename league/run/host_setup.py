@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.acting.kinds.acting_kinds import ActingPlace, make_acting
 from league.agents.learner.config import DEFAULT_ROW_SOURCE
 from league.agents.unroll.codec import MAX_RAW_BYTES
 from league.agents.unroll.unroll import UnrollSpec

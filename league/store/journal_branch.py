@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from league.store.journal import Journal
-from league.store.journal_reader import Head, JournalReader, damaged
+from league.store.journal_reader import JournalHead, JournalReader, damaged
 
 
 class BranchJournal(Journal):
     """A journal whose past may be taken from elsewhere or cut off; after that it is written on like any other."""
 
-    def take_over(self, source: JournalReader, *, to_seq: int) -> Head:
+    def take_over(self, source: JournalReader, *, to_seq: int) -> JournalHead:
         """Begin with the events of `source` up to `to_seq`, bit for bit, and the states stored by then.
 
         Returns: the last event, once the chain up to it was checked from the first.

@@ -45,7 +45,7 @@ _TROUBLE_OUTSIDE_THE_FILE = (
 
 
 @dataclass(frozen=True)
-class Head:
+class JournalHead:
     """The last durable event: its number (0 before the first) and the chain value after it, in hex."""
 
     seq: int
@@ -85,23 +85,23 @@ class JournalReader:
         with named_sqlite_errors(self._path):
             return programs_of(self._connection)
 
-    def head(self) -> Head:
+    def head(self) -> JournalHead:
         """The last durable event."""
         with named_sqlite_errors(self._path):
             row = self._connection.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1").fetchone()
         return (
-            Head(seq=0, chain=GENESIS.hex())
+            JournalHead(seq=0, chain=GENESIS.hex())
             if row is None
-            else Head(seq=row[0], chain=self._blob(row[1], row[0]).hex())
+            else JournalHead(seq=row[0], chain=self._blob(row[1], row[0]).hex())
         )
 
-    def head_at(self, seq: int) -> Head:
+    def head_at(self, seq: int) -> JournalHead:
         """The event of that number as if it were the last.
 
         Raises:
           JournalError: there is none.
         """
-        return Head(seq=seq, chain=self._chain_before(seq + 1).hex())
+        return JournalHead(seq=seq, chain=self._chain_before(seq + 1).hex())
 
     @contextlib.contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -151,7 +151,7 @@ class JournalReader:
         for seq, kind, body in self._checked_rows(from_seq, to_seq):
             yield seq, self._codec.decode(kind, body, seq=seq)
 
-    def verify(self) -> Head:
+    def verify(self) -> JournalHead:
         """Check the whole file: sqlite's own integrity, every number, the chain, the mark, every stored state.
 
         Raises:

@@ -15,7 +15,7 @@ from league.core.state.plugin_answers import PluginFault
 from league.core.state.state import LeagueState, from_plain, to_plain
 from league.errors import JournalError, LeagueError
 from league.store.journal import Journal
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from league.store.stored_fold import Fold
@@ -147,7 +147,7 @@ class JournaledLeague:
         """See `Journal.note_files`."""
         self._journal.note_files(files)
 
-    def head(self) -> Head:
+    def head(self) -> JournalHead:
         """Number and chain hash of the last durable event."""
         return self._journal.head()
 

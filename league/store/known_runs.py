@@ -44,6 +44,12 @@ def note_run(path: Path, *, storage: Storage | None = None) -> None:
         storage.atomic_write_bytes(_file_of(path), os.fsencode(path), durable=False)
 
 
+def forget_run(path: Path, *, storage: Storage) -> None:
+    """Forget a run folder that is gone."""
+    with contextlib.suppress(StorageError):
+        storage.remove(_file_of(path.absolute()))
+
+
 def known_runs() -> list[RunFolder]:
     """The run folders that were noted and are still there, by path."""
     found = []

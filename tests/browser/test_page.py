@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from league.see.page.registry import SECTIONS
+from league.see.page.page_parts import SECTIONS
 from tests.browser.conftest import SIZES, WAIT_MS, OpenPage, check_axe, show, shown
 from tests.league.commands import wait_until
 from tests.league.see.page.live_page import Served

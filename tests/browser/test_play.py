@@ -6,7 +6,11 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from league.agents.acting.network_policy import NetworkPolicy
+from league.agents.nets.config import NetworkConfig
+from league.agents.nets.network import build_network
 from league.envs.protocol import EnvConfig
+from league.envs.registry import spec_of
 from league.judge.contenders.bots import bot_policy
 from league.judge.recording.recorder import record_game
 from league.judge.recording.replay import SeatHolder
@@ -59,6 +63,31 @@ def test_a_recorded_game_is_scrubbed(browser_page: OpenPage, live_page: tuple[Pa
     expect(said).to_contain_text("first (main-0): ")
     page.keyboard.press("End")
     expect(said).to_contain_text("Ended after")
+    assert page.locator(".evaluation").count() == 0
     check_axe(page)
     show(page, "replays", home="nobody", away="main-0")
     expect(page.locator("main")).to_contain_text("No game is recorded")
+
+
+def test_the_curve_of_a_game_leads_to_the_move_that_turned_it(
+    browser_page: OpenPage, live_page: tuple[Path, Served]
+) -> None:
+    spec = spec_of(EnvConfig("tic_tac_toe"))
+    judge = NetworkPolicy(build_network(spec, NetworkConfig(hidden=(8,)), seed=0))
+    replay = record_game(EnvConfig("tic_tac_toe"), [judge] * 2, 1, seats=[SeatHolder("new"), SeatHolder("newer")])
+    path = RunFolder(live_page[0]).replays_path / "judged.replay"
+    write_replay(path, replay)
+    page = browser_page("replays")
+    page.click("text=new - newer")
+    page.wait_for_selector(".evaluation .line-2", timeout=LOADED_MS)
+    turn = page.locator(".turns button").first
+    said, step = turn.inner_text(), "() => document.querySelector('#replay-player input[type=range]').value"
+    turn.click()
+    assert page.inner_text("#replay-player .said").startswith(said.partition(":")[0])
+    assert page.inner_text("#replay-player .said").split(". ")[0].endswith(said.partition(": ")[2])
+    box = page.locator(".evaluation").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 5, box["y"] + 10)
+    assert page.evaluate(step) == "0"
+    check_axe(page)
+    path.unlink()

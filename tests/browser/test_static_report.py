@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from league.see.reports.figures.report import Report, read_report
+from league.see.reports.figures.figures_page import Report, read_report
 from tests.browser.conftest import OpenPage, check_axe
 from tests.league.commands import league
 from tests.league.see.page.page_runs import write_run

@@ -21,8 +21,8 @@ from league.envs.conformance import check_env
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from league.envs.rendering.frames import make_shown
-from league.envs.rendering.registry import renderer_for
 from league.envs.rendering.renderer import Moment
+from league.envs.rendering.renderers import renderer_for
 from league.run.monitor.names import metric_of
 from tests.docs.pages import ROOT, WRITTEN, Block, blocks, inline_code, shell_lines
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny

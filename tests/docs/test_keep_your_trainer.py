@@ -14,9 +14,9 @@ from fastapi.testclient import TestClient
 from league.core.state.events import SnapshotAdded
 from league.judge.contenders.contender import OpenConditions
 from league.judge.contenders.finding import find_contenders, game_of
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.loading import PolicyMismatch, load_from_run, open_run
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.docs.pages import ROOT
 from tests.league.see.page.page_runs import OPERATOR, page_of
 from tests.league.tiny_runs import events_of, state_of
@@ -76,7 +76,7 @@ def test_a_tournament_plays_its_snapshots_by_their_loader(run: Path) -> None:
     assert (first.copies, first.game, bot.game) == ((), game, None)
     conditions = OpenConditions(seed=1, greedy=False)
     with last.open(game, conditions) as policy, bot.open(game, conditions) as other:
-        result = play_match(game.env, [policy, other], games=20, seed=0, opening_plies=0)
+        result = Match(game.env, [policy, other], seed=0, opening_plies=0).play(20)
     assert result.games == 20
 
 

@@ -10,7 +10,7 @@ import pytest
 from league.agents.acting.policy import BotPolicy
 from league.envs.bots import make_bot
 from league.envs.protocol import EnvConfig
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 from league.see.reports.verify import verify_run
 from tests.league.commands import league
@@ -56,7 +56,7 @@ def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path:
     start(tmp_path, plain, env_steps=24_000)
     config = EnvConfig("probe_sub_actions", env["kwargs"])
     learnt, chance = (
-        play_match(config, [policy], games=60, seed=1).mean_return().value
+        Match(config, [policy], seed=1).play(60).mean_return().value
         for policy in (load_policy(tmp_path / "run").as_seat_policy(), BotPolicy(make_bot("random", seed=0)))
     )
     assert chance < 0.6

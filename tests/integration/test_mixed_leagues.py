@@ -9,7 +9,7 @@ import pytest
 
 from league.core.state.events import PlayerReset
 from league.deploy.export.exporter import export_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.operate.history.fork import fork_run
 from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedPolicy
@@ -105,7 +105,7 @@ def test_policies_of_different_networks_are_loaded_and_play_each_other(whole: Pa
     sizes = [sum(part.numel() for part in policy.network.parameters()) for policy in policies]
     assert sizes[: len(PLAYERS)] == sizes[len(PLAYERS) :] and len({*sizes}) == 3
     for policy in policies[1:]:
-        assert play_match(run.env, [policies[0].as_seat_policy(), policy.as_seat_policy()], games=4, seed=1).games == 4
+        assert Match(run.env, [policies[0].as_seat_policy(), policy.as_seat_policy()], seed=1).play(4).games == 4
 
 
 def test_a_fork_and_a_package_have_the_settings_of_each_player(whole: Path, tmp_path: Path) -> None:

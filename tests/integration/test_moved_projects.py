@@ -15,7 +15,7 @@ from league.config.run_config import BudgetConfig
 from league.deploy.export.exporter import export_policy
 from league.envs.own_code.places import MOVED
 from league.envs.protocol import EnvError
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.lab.exploit.exploit import exploit_run
 from league.operate.history.fork import fork_run
 from league.policies import trust

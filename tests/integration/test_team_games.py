@@ -13,7 +13,7 @@ from pettingzoo import ParallelEnv
 from league.agents.acting.policy import BotPolicy
 from league.envs.bots import make_bot
 from league.envs.protocol import EnvConfig
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 from league.run.budget import Limits
 from league.run.launch import train
@@ -78,7 +78,7 @@ def test_seats_of_different_kinds_learn_in_one_policy(core: str, share: float, t
         load_policy(tmp_path / "run", "main-0").as_seat_policy(greedy=True),
         BotPolicy(make_bot("random", seed=0)),
     )
-    result = play_match(config, [policy, bot], games=80, seed=1)
+    result = Match(config, [policy, bot], seed=1).play(80)
     red, blue = result.returns_by_team(0)
     assert red > (1.0 + share) * LENGTH, "two seats, each right half of the time by chance"
     assert blue > share * LENGTH, "right a quarter of the time by chance"

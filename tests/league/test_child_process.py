@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from league.envs.workers import child_endings
-from league.envs.workers.process import Deadlines, GamesProcess
+from league.envs.workers.process import GamesProcess, ProcessDeadlines
 from league.hosts.on_ray.fork_server import ForkServer
 from league.operate.chaos.follower import Command
 from league.processes.child_process import end_process, run_within
@@ -47,7 +47,7 @@ def end_child(folder: Path) -> None:
 
 def end_games(folder: Path) -> None:
     config = {"id": "tic_tac_toe", "kwargs": {}, "workers": 0}
-    process = GamesProcess(config, num_games=1, first=0, deadlines=Deadlines(1.0, 1.0, 1024))
+    process = GamesProcess(config, num_games=1, first=0, deadlines=ProcessDeadlines(1.0, 1.0, 1024))
     process.start()
     process.close()
 

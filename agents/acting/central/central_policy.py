@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.acting.central.inference_host import InferenceHost, Part, Request
+from league.agents.acting.central.inference_host import InferenceHost, InferenceRequest, Part
 from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
 from league.agents.acting.policy import ActInputs, ActOutputs, Policy, require_finite
 from league.agents.nets.network import Network
@@ -28,7 +28,7 @@ class InferenceLost(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRows:
     """Rows of a request that one policy decides. weights: of the policy, for a host that does not hold it any more."""
 
     policy: str
@@ -80,7 +80,7 @@ class InferenceClient(Protocol):
         """Hand weights over; the host keeps its own where they are as new, unless `replace`. Raises InferenceLost."""
         ...
 
-    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+    def ask(self, asked: Sequence[AskedRows], *, first: int, table: int) -> int:
         """Have the rows from `first` on decided, those of each policy behind one another; returns a number at once.
 
         Args:
@@ -110,7 +110,7 @@ class DirectInferenceClient:
         """As in the protocol."""
         self._host.hold(policy, weights, replace=replace)
 
-    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+    def ask(self, asked: Sequence[AskedRows], *, first: int, table: int) -> int:
         """As in the protocol; decides before it returns."""
         parts, start = [], first
         for part in asked:
@@ -118,7 +118,7 @@ class DirectInferenceClient:
                 self._host.hold(part.policy, part.weights)
             parts.append(Part(part.policy, start, start + part.count))
             start += part.count
-        self._host.decide([Request(0, table, self.rows, tuple(parts))])
+        self._host.decide([InferenceRequest(0, table, self.rows, tuple(parts))])
         return 0
 
     def wait(self, number: int) -> None:
@@ -151,10 +151,10 @@ class CentralPolicy:
         """One request; `version` is then that of the weights that decided. Raises InferenceLost, NotFiniteError."""
         return _ask([self], [len(inputs.slots)], inputs, rng).take()
 
-    def asking(self, count: int) -> Asked:
+    def asking(self, count: int) -> AskedRows:
         """Its part of a request."""
         assert self._weights is not None, "a policy without weights"
-        return Asked(self._name, self._weights, count)
+        return AskedRows(self._name, self._weights, count)
 
     def joins(self, other: Policy) -> bool:
         """True if both ask the same host by the same way, so that one request does for both."""

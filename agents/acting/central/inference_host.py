@@ -47,7 +47,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Request:
+class InferenceRequest:
     """Rows of one client that are to be decided.
 
     Fields:
@@ -117,14 +117,14 @@ class InferenceHost:
         self._held[policy] = held
         self._held.move_to_end(policy)
 
-    def require(self, request: Request) -> None:
+    def require(self, request: InferenceRequest) -> None:
         """Check that every policy of a request is held. Raises PolicyNotHeld with those that are not."""
         unknown = tuple(dict.fromkeys(part.policy for part in request.parts if part.policy not in self._held))
         if unknown:
             raise PolicyNotHeld(unknown)
 
     @torch.inference_mode()
-    def decide(self, requests: Sequence[Request]) -> None:
+    def decide(self, requests: Sequence[InferenceRequest]) -> None:
         """Write the answers to all requests into their rows. Raises PolicyNotHeld before anything is written."""
         by_policy: dict[str, list[_Place]] = {}
         for request in requests:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from mmap import mmap
 
-from league.agents.acting.central.inference_host import InferenceHost, Part, PolicyNotHeld, Request
+from league.agents.acting.central.inference_host import InferenceHost, InferenceRequest, Part, PolicyNotHeld
 from league.agents.acting.central.messages import (
     DECIDE,
     DONE,
@@ -67,7 +67,7 @@ class Client:
     end: socket.socket
     shared: SharedRows
     answered_at: float
-    requests: dict[int, Request] = field(default_factory=dict)
+    requests: dict[int, InferenceRequest] = field(default_factory=dict)
 
 
 @dataclass
@@ -141,11 +141,11 @@ class InferenceServer:
         if waiting and self._is_time(waiting):
             self._decide(waiting)
 
-    def _waiting(self) -> list[tuple[Client, int, Request]]:
+    def _waiting(self) -> list[tuple[Client, int, InferenceRequest]]:
         """Every request with its client and its number."""
         return [(client, *asked) for client in self._clients.values() for asked in client.requests.items()]
 
-    def _is_time(self, waiting: Sequence[tuple[Client, int, Request]]) -> bool:
+    def _is_time(self, waiting: Sequence[tuple[Client, int, InferenceRequest]]) -> bool:
         now = time.monotonic()
         if now - self._first_at >= self._max_wait_s or _rows(waiting) >= MAX_BATCH_ROWS:
             return True
@@ -153,7 +153,7 @@ class InferenceServer:
             not client.requests and now - client.answered_at < EXPECTED_S for client in self._clients.values()
         )
 
-    def _decide(self, waiting: Sequence[tuple[Client, int, Request]]) -> None:
+    def _decide(self, waiting: Sequence[tuple[Client, int, InferenceRequest]]) -> None:
         self.counts.batches += 1
         self.counts.requests += len(waiting)
         self.counts.rows += _rows(waiting)
@@ -225,7 +225,7 @@ class InferenceServer:
             if ends[-1] > client.shared.sizes.capacity:
                 raise ValueError(f"a request of the rows {first} to {ends[-1]}")
             parts = (Part(policy, *rows) for (policy, _), rows in zip(counted, itertools.pairwise(ends), strict=True))
-            request = Request(client.number, table, client.shared, tuple(parts))
+            request = InferenceRequest(client.number, table, client.shared, tuple(parts))
             self._host.require(request)
             if not self._waiting():
                 self._first_at = time.monotonic()
@@ -262,6 +262,6 @@ class InferenceServer:
         self._listener.close()
 
 
-def _rows(waiting: Sequence[tuple[Client, int, Request]]) -> int:
+def _rows(waiting: Sequence[tuple[Client, int, InferenceRequest]]) -> int:
     """Rows of all these requests."""
     return sum(part.stop - part.start for _, _, request in waiting for part in request.parts)

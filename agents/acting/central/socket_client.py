@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from mmap import mmap
 
-from league.agents.acting.central.central_policy import Asked, InferenceLost, RequestRows
+from league.agents.acting.central.central_policy import AskedRows, InferenceLost, RequestRows
 from league.agents.acting.central.messages import (
     DONE,
     FAILED,
@@ -59,7 +59,7 @@ class SocketClient:
         self.free = RequestRows(capacity)
         self._end: socket.socket | None = None
         self._last_number = 0
-        self._asked: dict[int, tuple[Sequence[Asked], int, int]] = {}
+        self._asked: dict[int, tuple[Sequence[AskedRows], int, int]] = {}
         self._answers: dict[int, bytes] = {}
 
     def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
@@ -72,7 +72,7 @@ class SocketClient:
             self._send(hold(WEIGHTS, number, policy, version=weights.version, replace=replace))
             self._answer_to(number)
 
-    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+    def ask(self, asked: Sequence[AskedRows], *, first: int, table: int) -> int:
         """As in the protocol. Raises InferenceLost."""
         number = self._number()
         self._send(decide(number, [(part.policy, part.count) for part in asked], first=first, table=table))

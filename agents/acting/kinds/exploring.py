@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from league.agents.acting.kinds.acting_kinds import ActingPlace
 from league.agents.acting.kinds.config import EpsilonGreedyConfig, GaussianConfig
-from league.agents.acting.kinds.registry import ActingPlace
 from league.agents.acting.network_policy import Estimates, NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs
 from league.agents.nets.action_values.deterministic import DeterministicHead

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from league.agents.acting.kinds.acting_kinds import ActingPlace
 from league.agents.acting.kinds.config import PerturbedConfig
-from league.agents.acting.kinds.registry import ActingPlace
 from league.agents.acting.network_group import can_group
 from league.agents.acting.network_policy import GREEDY, SAMPLED, NetworkPolicies, NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Round

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from league.agents.acting.kinds.acting_kinds import ActingPlace
 from league.agents.acting.kinds.config import SampleConfig
-from league.agents.acting.kinds.registry import ActingPlace
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.network import Network
 from league.envs.protocol import EnvSpec

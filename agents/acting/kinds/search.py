@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from league.agents.acting.kinds.registry import ActingPlace
+from league.agents.acting.kinds.acting_kinds import ActingPlace
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.search.config import SearchConfig, game_problems
 from league.agents.acting.search.search_policy import SearchPolicy

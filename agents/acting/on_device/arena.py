@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from league.agents.acting.network_policy import NetworkPolicy, sample_actions
+from league.agents.acting.on_device.device_seats import DeviceSeats
 from league.agents.acting.on_device.outcomes import DeviceOutcomes
 from league.agents.acting.on_device.policies import DevicePolicies, size_of_set
 from league.agents.acting.on_device.recorder import DeviceRecorder
@@ -29,9 +29,6 @@ from league.agents.device_games.game import DeviceGame, DeviceTurn
 from league.agents.unroll.device_unrolls import DeviceUnrolls
 from league.agents.unroll.unroll import UnrollSpec
 from league.envs.failures import GameFailure
-
-MIN_ASSIGNMENTS = 8
-"""Rows of the tables of assignments at the start; they double when there are more."""
 
 
 class DeviceArena:
@@ -56,10 +53,8 @@ class DeviceArena:
         self._core = torch.zeros(rows, unrolls.core_size, device=device)
         self._decisions = torch.zeros(count, dtype=torch.int64, device=device)
         self._is_finite = torch.ones((), dtype=torch.bool, device=device)
-        self._assignment_of = torch.zeros(count, dtype=torch.int64, device=device)
-        self._assignments: list[AssignmentLike] = []
-        self._policies: dict[str, Policy] = {}
-        self._resize(MIN_ASSIGNMENTS)
+        self._seating = DeviceSeats(count, self._seats, device=device)
+        self._use_tables()
 
     @property
     def num_envs(self) -> int:
@@ -89,7 +84,7 @@ class DeviceArena:
 
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
         """Totals of the episodes that ended since the last call, which is due before another table is taken."""
-        return self._outcomes.take([assignment.policies for assignment in self._assignments])
+        return self._outcomes.take([assignment.policies for assignment in self._seating.assignments])
 
     def take_failures(self) -> tuple[GameFailure, ...]:
         """None: games on a device do not fail one by one."""
@@ -117,29 +112,21 @@ class DeviceArena:
 
     @torch.no_grad()
     def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> None:
-        """Append a table, after dropping assignments that no game in flight holds."""
-        live, inverse = np.unique(self._assignment_of.cpu().numpy(), return_inverse=True)
-        kept = [self._assignments[index] for index in live] if self._assignments else []
-        by_id = {**self._policies, **policies}
-        self._assignments = [*kept, *assignments]
-        names = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
-        if len(self._assignments) > len(self._bounds):
-            self._resize(1 << (len(self._assignments) - 1).bit_length())
-        self._policies = {name: by_id[name] for name in names}
+        """Take a table, from which new episodes draw."""
+        size = self._seating.size
+        are_playing = self._seating.take_table(assignments, policies)
+        if self._seating.size != size:
+            self._use_tables()
         self._seat_networks()
-        self._fill(first=len(kept))
-        if kept:
-            self._assignment_of.copy_(torch.from_numpy(inverse.astype(np.int64)))
-            self._seat_policies()
-        else:
-            everywhere = torch.ones_like(self._assignment_of, dtype=torch.bool)
-            self._draw_assignments(everywhere, self._draws.uniforms(self.num_envs))
+        if not are_playing:
+            everywhere = torch.ones(self.num_envs, dtype=torch.bool, device=self._device)
+            self._seating.draw(everywhere, self._draws.uniforms(self.num_envs))
             self._observe()
 
     def _seat_networks(self) -> None:
         """Give the policies to the set of networks of their number; its graph, once recorded, serves all such sets."""
-        networks = [policy for policy in self._policies.values() if isinstance(policy, NetworkPolicy)]
-        assert len(networks) == len(self._policies), "a policy without a network on a device"
+        networks = [policy for policy in self._seating.policies.values() if isinstance(policy, NetworkPolicy)]
+        assert len(networks) == len(self._seating.policies), "a policy without a network on a device"
         size = size_of_set(networks[0].network, len(networks))
         if size not in self._sets:
             slots, first = len(self._turn.rows), networks[0].network
@@ -148,43 +135,19 @@ class DeviceArena:
         self._acting, self._graph = self._sets[size]
         self._acting.seat(networks)
 
-    def _resize(self, size: int) -> None:
-        """Make the tables of assignments, for so many; graphs that hold others are dropped."""
+    def _use_tables(self) -> None:
+        """Use the tensors that the seating has now; graphs that hold others are dropped."""
         self._sets: dict[int, tuple[DevicePolicies, StepGraph]] = {}
-        self._policy_table = torch.zeros(size, self._seats, dtype=torch.int64, device=self._device)
-        self._record_table = torch.zeros(size, self._seats, dtype=torch.bool, device=self._device)
-        self._bounds = torch.zeros(size, device=self._device)
-        self._outcomes.resize(size)
-        self._policy_of = torch.zeros(self.num_envs, self._seats, dtype=torch.int64, device=self._device)
-        self._records = torch.zeros(self.num_envs, self._seats, dtype=torch.bool, device=self._device)
-
-    def _fill(self, *, first: int) -> None:
-        """Write the tables. first: of the assignments from which new episodes draw; a number falls below its bound."""
-        index_of = {policy: index for index, policy in enumerate(self._policies)}
-        size = len(self._assignments)
-        seated = [[index_of[policy] for policy in assignment.policies] for assignment in self._assignments]
-        self._policy_table[:size] = torch.tensor(seated, dtype=torch.int64).to(self._device)
-        records = [list(assignment.records) for assignment in self._assignments]
-        self._record_table[:size] = torch.tensor(records, dtype=torch.bool).to(self._device)
-        summed = np.cumsum([assignment.probability for assignment in self._assignments[first:]])
-        bounds = np.full(len(self._bounds), np.inf, np.float32)
-        bounds[:first], bounds[first : size - 1] = 0.0, summed[:-1] / summed[-1]
-        self._bounds.copy_(torch.from_numpy(bounds))
-
-    def _draw_assignments(self, starting: Tensor, uniforms: Tensor) -> None:
-        """Assign starting episodes, bool [N], by the table of the present lease. uniforms: float32 [N]."""
-        drawn = torch.searchsorted(self._bounds, uniforms, right=True)
-        self._assignment_of.copy_(torch.where(starting, drawn, self._assignment_of))
-        self._seat_policies()
-
-    def _seat_policies(self) -> None:
-        self._policy_of.copy_(self._policy_table[self._assignment_of])
-        self._records.copy_(self._record_table[self._assignment_of])
+        self._outcomes.resize(self._seating.size)
 
     def _step(self) -> None:
         """One step of all games, in place: decide, step the games, and observe what they show then."""
         turn = self._turn
-        rows, holders, records = turn.rows, self._policy_of.view(-1)[turn.rows], self._records.view(-1)[turn.rows]
+        rows, holders, records = (
+            turn.rows,
+            self._seating.policy_of.view(-1)[turn.rows],
+            self._seating.records.view(-1)[turn.rows],
+        )
         core = self._core[rows]
         output = self._acting.step(turn.obs, core=core, action_mask=turn.action_mask, holders=holders)
         head, count = self._acting.head, self.num_envs
@@ -202,12 +165,12 @@ class DeviceArena:
         """Take the next turn, with the episodes that ended in the step. uniforms: float32 [N], for new assignments."""
         ended = turn.terminated
         # Count ended episodes before new assignments are drawn.
-        self._outcomes.add(self._assignment_of, ended=ended, returns=turn.returns, decisions=self._decisions)
+        self._outcomes.add(self._seating.assignment_of, ended=ended, returns=turn.returns, decisions=self._decisions)
         ended_rows = ended.unsqueeze(1).expand(-1, self._seats).reshape(-1)
         self._recorder.end(ended_rows, rewards=turn.rewards.reshape(-1))
         self._core.masked_fill_(ended_rows.unsqueeze(1), 0.0)
         self._decisions.masked_fill_(ended, 0)
-        self._draw_assignments(ended, uniforms)
+        self._seating.draw(ended, uniforms)
         for mine, new in zip(self._turn.tensors(), turn.tensors(), strict=True):
             mine.copy_(new)
 
@@ -216,7 +179,7 @@ class DeviceArena:
         turn, rows = self._turn, self._turn.rows
         self._recorder.observe(
             rows,
-            self._records.view(-1)[rows],
+            self._seating.records.view(-1)[rows],
             obs=turn.obs,
             action_mask=turn.action_mask,
             rewards=turn.rewards.view(-1)[rows],

@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from league.agents.learner.algorithms.algorithms import OBJECTIVES, UPDATERS
 from league.agents.learner.algorithms.loss_stats import empty_stats
-from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATERS
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.nets.heads import Head

@@ -18,14 +18,14 @@ from league.agents.learner.evolution.published import CandidateWeights
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
 from league.agents.restart_state import EMA, TARGET, TEACHER, WEIGHTS, Arrays, weights_of_size
 from league.agents.unroll.device_unrolls import AnyRows
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Weights
 
 _NUMBERS, _COVARIANCE, _PATHS, _CANDIDATES = "cma_numbers", "cma_covariance", "cma_paths", "cma_candidates"
 
 
 class CMAUpdater:
-    """An `Updater` for records of `Episodes`: a step as soon as every candidate has played.
+    """An `Updater` for records of `SeatEpisodes`: a step as soon as every candidate has played.
 
     Args:
       values: float32 [P], the first weights. config: settings. seed: of the run.
@@ -56,7 +56,7 @@ class CMAUpdater:
         if inputs.oldest_version != self._version:
             self._begin(inputs.oldest_version)
         for block in blocks:
-            assert isinstance(block, Episodes)
+            assert isinstance(block, SeatEpisodes)
             self._take(block)
         if min(map(len, self._returns)) < self._options.episodes:
             return UpdateResult(LossStats(), 0.0, 0)
@@ -126,7 +126,7 @@ class CMAUpdater:
         self._version = version
         self._returns, self._decisions = [[] for _ in range(self._size)], 0
 
-    def _take(self, episodes: Episodes) -> None:
+    def _take(self, episodes: SeatEpisodes) -> None:
         is_new = (episodes.versions == self._version) & (np.abs(episodes.perturbations) <= self._size)
         self.late_episodes += int(np.count_nonzero(~is_new))
         self._decisions += int(episodes.decisions[is_new].sum())

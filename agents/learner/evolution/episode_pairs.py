@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class EpisodePairs:
             self._version = version
             self._halves, self._complete = {}, []
 
-    def add(self, episodes: Episodes) -> None:
+    def add(self, episodes: SeatEpisodes) -> None:
         """Take episodes in any order."""
         is_new = episodes.versions == self._version
         self.late += int(np.count_nonzero(~is_new))

@@ -34,7 +34,7 @@ from league.agents.restart_state import (
     weights_of_size,
 )
 from league.agents.unroll.device_unrolls import AnyRows
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Weights
 
 _FIRST, _SECOND, _STEPS = f"{OPTIMIZER_VECTOR}first", f"{OPTIMIZER_VECTOR}second", f"{OPTIMIZER_NUMBER}evolution_steps"
@@ -45,7 +45,7 @@ MAX_KEPT_STEPS = 8
 
 
 class ESUpdater:
-    """An `Updater` for records of `Episodes`: it takes a step as soon as enough pairs are whole.
+    """An `Updater` for records of `SeatEpisodes`: it takes a step as soon as enough pairs are whole.
 
     Episodes of weights before the newest are late: they are dropped and counted, and hosts play others.
 
@@ -79,7 +79,7 @@ class ESUpdater:
         del ahead
         self._pairs.begin(inputs.oldest_version)
         for block in blocks:
-            assert isinstance(block, Episodes)
+            assert isinstance(block, SeatEpisodes)
             self._pairs.add(block)
         if 2 * self._pairs.num_complete < self._options.evaluations:
             return UpdateResult(LossStats(), 0.0, 0)

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.learner.algorithms.registry import UPDATERS
+from league.agents.learner.algorithms.algorithms import UPDATERS
 from league.agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from league.agents.learner.step.updater import Updater
 from league.agents.weights import Weights

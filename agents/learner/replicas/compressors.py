@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from league.agents.learner.algorithms.registry import COMPRESSORS
+from league.agents.learner.algorithms.algorithms import COMPRESSORS
 from league.agents.learner.replicas.config import NO_COMPRESSION, SparseConfig
 from league.envs.component_choice import Component, kind_of
 from league.envs.plugin_options import component_of

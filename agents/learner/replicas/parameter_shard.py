@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agents.learner.replicas.free_config import ParameterServerConfig
-from league.agents.learner.replicas.server_rules import Clocks, stale_weight, weighted_mean
+from league.agents.learner.replicas.server_rules import ReplicaClocks, stale_weight, weighted_mean
 from league.agents.learner.replicas.shared_vector import SharedVector
 from league.agents.learner.replicas.update_mode import SteppedVector
 
@@ -43,7 +43,7 @@ class Push:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ShardAnswer:
     """The answer to a push, or to the wish to begin a batch.
 
     Fields:
@@ -54,7 +54,7 @@ class Verdict:
     weight: float = 1.0
 
 
-Due = list[tuple[int, Verdict]]
+Due = list[tuple[int, ShardAnswer]]
 """Replicas that get an answer now."""
 
 
@@ -78,7 +78,7 @@ class ParameterShard:
         self._shared = shared
         self._options = options
         self._gradient_of = gradient_of
-        self._clocks = Clocks(options.max_staleness)
+        self._clocks = ReplicaClocks(options.max_staleness)
         self._members: set[int] = set()
         self._wishes: list[int] = []
         self._pushed: dict[int, Push | None] = {}
@@ -108,22 +108,22 @@ class ParameterShard:
         if self._options.sync:
             self._pushed[rank] = push
             return [*self._whole_step(), *self._allowed()]
-        return [(rank, Verdict() if push is None else self._apply(rank, push)), *self._allowed()]
+        return [(rank, ShardAnswer() if push is None else self._apply(rank, push)), *self._allowed()]
 
-    def _apply(self, rank: int, push: Push) -> Verdict:
+    def _apply(self, rank: int, push: Push) -> ShardAnswer:
         """Step with one gradient, as old as it is."""
         lag = self._shared.version - push.version
         weight = stale_weight(lag, max_staleness=self._options.max_staleness, on_stale=self._options.on_stale)
         if weight:
             self._vector.gradients.copy_(torch.from_numpy(self._gradient_of(rank))).mul_(weight)
             self._step(push.learning_rate)
-        return Verdict(lag, weight)
+        return ShardAnswer(lag, weight)
 
     def _whole_step(self) -> Due:
         """Step with the mean of all gradients, once every replica has sent one."""
         if not self._pushed or set(self._pushed) < self._members:
             return []
-        due = [(rank, Verdict()) for rank in self._pushed]
+        due = [(rank, ShardAnswer()) for rank in self._pushed]
         given = {rank: push for rank, push in self._pushed.items() if push is not None}
         self._pushed = {}
         if given:
@@ -143,11 +143,11 @@ class ParameterShard:
     def _allowed(self) -> Due:
         """Replicas that wait to begin and now may."""
         if self._options.on_stale != "wait":
-            due = [(rank, Verdict()) for rank in self._wishes]
+            due = [(rank, ShardAnswer()) for rank in self._wishes]
             self._wishes = []
             return due
         allowed = [rank for rank in self._wishes if self._clocks.may_begin(rank)]
         for rank in allowed:
             self._clocks.begin(rank)
         self._wishes = [rank for rank in self._wishes if rank not in allowed]
-        return [(rank, Verdict()) for rank in allowed]
+        return [(rank, ShardAnswer()) for rank in allowed]

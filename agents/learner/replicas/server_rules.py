@@ -34,7 +34,7 @@ def part_bounds(size: int, parts: int) -> list[tuple[int, int]]:
     return list(zip([0, *stops[:-1]], stops, strict=True))
 
 
-class Clocks:
+class ReplicaClocks:
     """Lets a replica begin a batch unless it is more than `max_ahead` batches ahead of one that is still at work.
 
     Source: Ho et al. 2013, More effective distributed ML via a stale synchronous parallel parameter server, section 3.

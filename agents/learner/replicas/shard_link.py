@@ -13,7 +13,7 @@ import struct
 import threading
 from pathlib import Path
 
-from league.agents.learner.replicas.parameter_shard import Due, ParameterShard, Push, Verdict
+from league.agents.learner.replicas.parameter_shard import Due, ParameterShard, Push, ShardAnswer
 
 JOIN, BEGIN, PUSH, NOTHING = range(4)
 """Kinds of requests. NOTHING: the batch came to nothing."""
@@ -62,7 +62,7 @@ class ShardLink:
         else:
             self._send(PUSH, push)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ShardAnswer:
         """Wait for the answer to a push. Raises ShardLostError."""
         return self._verdict()
 
@@ -77,9 +77,9 @@ class ShardLink:
         except OSError as error:
             raise ShardLostError("the shard is gone") from error
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> ShardAnswer:
         try:
-            return Verdict(*VERDICT.unpack(_exactly(self._socket, VERDICT.size)))
+            return ShardAnswer(*VERDICT.unpack(_exactly(self._socket, VERDICT.size)))
         except OSError as error:
             raise ShardLostError("the shard is gone") from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from league.agents.learner.algorithms.registry import TOPOLOGIES
+from league.agents.learner.algorithms.algorithms import TOPOLOGIES
 from league.agents.learner.replicas.config import TorusConfig
 from league.envs.component_choice import Component
 from league.envs.plugin_options import component_of

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from league.agents.learner.algorithms.algorithms import UPDATE_MODES
 from league.agents.learner.algorithms.loss_stats import LossStats
-from league.agents.learner.algorithms.registry import UPDATE_MODES
 from league.agents.learner.pipeline_config import DEFAULT_UPDATE_MODE
 from league.agents.learner.replicas.replica_group import ReplicaGroup
 from league.agents.restart_state import MODE_NUMBER, MODE_VECTOR, Arrays

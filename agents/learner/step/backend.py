@@ -10,8 +10,8 @@ from typing import Protocol
 import torch
 from torch.distributed import ProcessGroup
 
+from league.agents.learner.algorithms.algorithms import BACKENDS
 from league.agents.learner.algorithms.objective import BatchLoss, Loss, LossWeights, NetworkObjective, Objective
-from league.agents.learner.algorithms.registry import BACKENDS
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
 from league.agents.nets.attention import TransformerLayer

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from league.agents.learner.algorithms.registry import OPTIMIZERS
+from league.agents.learner.algorithms.algorithms import OPTIMIZERS
 from league.agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
 from league.agents.learner.step.optimizer_config import AdagradConfig, AdamConfig, RMSPropConfig
 from league.agents.weights import Layout

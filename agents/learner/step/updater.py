@@ -30,7 +30,7 @@ from league.agents.nets.separate_value import TwinHeads
 from league.agents.restart_state import Arrays
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.unroll.device_unrolls import AnyRows, AnyUnrolls
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 
 
 @dataclass(frozen=True)
@@ -298,5 +298,5 @@ class LocalUpdater:
 
 
 def _unrolls(rows: AnyRows) -> AnyUnrolls:
-    assert not isinstance(rows, Episodes), "episodes are for updaters without gradients"
+    assert not isinstance(rows, SeatEpisodes), "episodes are for updaters without gradients"
     return rows

@@ -99,8 +99,8 @@ class FreeGroup:
         self._config = config
         self._launcher = launcher
         self._clock = clock
-        self._replicas = config.pipeline.replicas
-        self._bounds = part_bounds(layout.size, len(setups) - self._replicas) if len(setups) > self._replicas else []
+        shards = len(setups) - self._replicas
+        self._bounds = part_bounds(layout.size, shards) if shards > 0 else []
         self._workers: WorkerGroup | None = None
         self._members: list[_Member] = []
         self._idle: deque[int] = deque()
@@ -134,6 +134,11 @@ class FreeGroup:
             raise
         self._device_type = cast(Description, answers[0]).device_type
         self.load(weights_alone(self.weights()))
+
+    @property
+    def _replicas(self) -> int:
+        """Members that learn; the others are shards."""
+        return self._config.pipeline.replicas
 
     @property
     def device_type(self) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from league.agents.nets.blocks import EncoderBuilder, SideInputs, compute_dtype, orthogonal_dense, run_block
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.heads import VALUE_GAIN, GaussianHead
-from league.agents.nets.registry import ENCODERS, resolve
+from league.agents.nets.network_parts import ENCODERS, resolve
 from league.envs.protocol import ActionSpec, ArraySpec
 
 ACTION = "action"

@@ -40,7 +40,7 @@ from league.run.fleet import Fleet
 from league.run.operations.operator import Done, Operator
 from league.run.session import rescued
 from league.store.checkpoints import CheckpointStore
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
@@ -136,7 +136,7 @@ class _Run:
         self._operator_rng = random.Random(f"operator {schedule.seed}")
         self._config, self._text, self._weights = _template(schedule.league)
         self._model = JournalModel(note=broken)
-        self._known = Head(0, "")
+        self._known = JournalHead(0, "")
         self._steps_left: float = 0
         self._disk_in: float = 0
         self._turns = 0

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.state.built_ins import GATES, make
 from league.core.state.events import Evidence
 from league.core.state.league_config import DEFAULT_GATE, GateConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population_config import require
-from league.core.state.registry import GATES, make
 from league.envs.component_choice import given_options
 
 GATE, TIMEOUT = "gate", "timeout"

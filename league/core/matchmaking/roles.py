@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.matchmaking.pfsp import Weighting, pfsp
+from league.core.state.built_ins import MATCHMAKERS, make
 from league.core.state.league_config import PlayerConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population import Population
 from league.core.state.population_config import require
-from league.core.state.registry import MATCHMAKERS, make
 
 MAIN_ROLE = "main_agent"
 EXPLOITER_ROLE = "main_exploiter"

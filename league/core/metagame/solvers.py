@@ -10,8 +10,8 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.state.built_ins import AUTO, SOLVERS, load
 from league.core.state.plugin_answers import called, distribution, is_own
-from league.core.state.registry import AUTO, SOLVERS, load
 
 Array = NDArray[np.float64]
 

@@ -16,13 +16,13 @@ from league.core.gates.e_values import forget_evidence
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.ratings import present_ratings
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
+from league.core.state.built_ins import Options, options_of
 from league.core.state.commands import ConfirmTransplant, DropTransplant, Refused
 from league.core.state.episodes import Episodes
 from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
 from league.core.state.league_config import PlayerConfig
 from league.core.state.population_config import OWN_VALUES, HyperparameterConfig, PbtConfig
 from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Parent
-from league.core.state.registry import Options, options_of
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
 START_SPREAD = 3.0

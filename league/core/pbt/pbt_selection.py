@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.metagame.ratings import win_probability
+from league.core.state.built_ins import PBT_SELECTIONS, make
 from league.core.state.plugin_answers import PluginFault, called, is_own, shown
 from league.core.state.population_config import PbtConfig, require
-from league.core.state.registry import PBT_SELECTIONS, make
 
 
 @dataclass(frozen=True)

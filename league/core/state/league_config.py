@@ -11,16 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from league.core.state.population_config import (
-    FixedOpponentConfig,
-    MetaGameConfig,
-    PbtConfig,
-    PopulationConfig,
-    check_hyperparameter,
-    require,
-)
-from league.core.state.records import Hyperparameter, is_bot
-from league.core.state.registry import (
+from league.core.state.built_ins import (
     GATES,
     MATCHMAKERS,
     PBT_SELECTIONS,
@@ -32,6 +23,15 @@ from league.core.state.registry import (
     completed,
     load,
 )
+from league.core.state.population_config import (
+    FixedOpponentConfig,
+    MetaGameConfig,
+    PbtConfig,
+    PopulationConfig,
+    check_hyperparameter,
+    require,
+)
+from league.core.state.records import Hyperparameter, is_bot
 from league.core.state.scoring import Score
 from league.envs.component_choice import Component, kind_of
 
@@ -259,7 +259,7 @@ class LeagueConfig:
     """The `league:` part of a configuration.
 
     Fields:
-      preset: a population by its name (`league.core.state.registry.PRESETS`) or "module:attribute"; empty for none.
+      preset: a population by its name (`league.core.state.built_ins.PRESETS`) or "module:attribute"; empty for none.
         Settings given beside it replace their part of the preset.
       population: the numbers of the preset.
       players: the groups of players; one of each role by default, half of the env steps for the main agent.

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from league.core.state.built_ins import AUTO, PBT_SELECTIONS, SOLVERS, check_name
 from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX, is_from_outside
-from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, check_name
 from league.envs.component_choice import Component, kind_of
 from league.envs.text.number_text import number_text
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from league.core.state.built_ins import Options
 from league.core.state.growable_array import GrowableArray
-from league.core.state.registry import Options
 from league.envs.component_choice import Component
 
 Plain = Any

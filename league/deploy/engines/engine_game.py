@@ -13,7 +13,7 @@ from league.envs.protocol import Turn
 from league.envs.registry import make
 from league.errors import LeagueError
 from league.judge.contenders.contender import Game
-from league.judge.recording.recorder import Recorder, act, decision_of
+from league.judge.recording.recorder import ReplayRecorder, act, decision_of
 
 
 class RefusedMove(Exception):  # noqa: N818 - an answer to whoever asked, no fault
@@ -59,7 +59,7 @@ class EngineGame:
 
     def restart(self) -> None:
         """Begin the game again."""
-        self._recorder = Recorder(self._config, self._env)
+        self._recorder = ReplayRecorder(self._config, self._env)
         self._turn: Turn = self._recorder.reset(self._seed)
         self._recorder.opened()
         self._rng = np.random.default_rng([self._seed, 1])

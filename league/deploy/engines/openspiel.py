@@ -14,7 +14,7 @@ import pyspiel
 from numpy.typing import NDArray
 from open_spiel.python import policy as openspiel_policy
 
-from league.envs.adapters.openspiel_game import TIME, Clock, Observer, fields_of, load_game
+from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, fields_of, load_game
 from league.errors import LeagueError
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 
@@ -33,7 +33,7 @@ class _Seen:
             )
         self._spec = spec
         self.game = load_game(spec.env_id.removeprefix(PREFIX), {})
-        self._observer = Observer(self.game)
+        self._observer = TensorReader(self.game)
         self._clock = Clock(self.game) if TIME in spec.observations else None
 
     def of(self, state: Any, seat: int) -> tuple[Mapping[str, NDArray[np.generic]], NDArray[np.bool_]]:

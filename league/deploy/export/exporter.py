@@ -22,10 +22,10 @@ from league.deploy.export.strength import Strength, strength_of
 from league.envs.protocol import EnvSpec
 from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
+from league.judge.matches.evaluation import EvalReport, Progress, evaluate_run
 from league.judge.matches.export_match import ASK_S, keep_export_matches
-from league.judge.matches.report import EvalReport, Progress, evaluate_run
 from league.policies.auto_export import AUTO
-from league.policies.exact.exports import Search, open_to_play
+from league.policies.exact.exports import ExportSearch, open_to_play
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import OpenRun, build_policy, frozen_copies, open_frozen
@@ -152,7 +152,7 @@ def choose_export(source: Path, player: str) -> Chosen:
         run, frozen = open_frozen(source)
         frozen.require(player)
         return Chosen(run, frozen.copies, None, frozen.name, "all that its folder held", frozen.is_drawn)
-    run = open_to_play(source, [player], search=Search())
+    run = open_to_play(source, [player], search=ExportSearch())
     if player == AUTO:
         run = keep_export_matches(run, limit_s=ASK_S)
     selection = run.choose(player)

@@ -8,7 +8,7 @@ from typing import Any
 
 from league.deploy.export.seat_table import seat_table
 from league.deploy.export.strength import CardReturn, Rating, Score, Strength
-from league.judge.matches.report import team_labels
+from league.judge.matches.evaluation import team_labels
 from league.policies.package import PackageManifest
 
 MAX_SHOWN = 16

@@ -10,7 +10,7 @@ import msgspec
 from league.core.metagame.ratings import league_ratings
 from league.core.state.records import BOT_PREFIX
 from league.core.state.state import LeagueState
-from league.judge.matches.report import EvalReport
+from league.judge.matches.evaluation import EvalReport
 from league.policies.auto_export import EXPORTS, ExactExports
 from league.policies.select import Selection
 

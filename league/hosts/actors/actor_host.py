@@ -15,7 +15,7 @@ import torch
 
 from league.agents.acting.arena import Arena
 from league.agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
-from league.agents.acting.kinds.registry import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
+from league.agents.acting.kinds.acting_kinds import FROZEN_PLACE, ActingKind, ActingPlace, make_acting
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from league.agents.acting.policy import AdoptingPolicy, BotPolicy, Policy
@@ -25,7 +25,7 @@ from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from league.agents.unroll.device_unrolls import DeviceUnrolls
-from league.agents.unroll.episodes import EpisodeRecorder, Episodes
+from league.agents.unroll.episodes import EpisodeRecorder, SeatEpisodes
 from league.agents.unroll.field_table import Record
 from league.agents.unroll.unroll import Unrolls, concatenate
 from league.agents.weights import Weights
@@ -222,7 +222,7 @@ class ActorHost:
             arena.load(arrays, assignments, policies)
             if pending is not None:
                 chunk, evolves = self._codec.open(pending.tobytes()), self._setup.of(key).learner.evolves
-                self._pending[key] = [chunk.rows_of(Episodes) if evolves else chunk.rows_of(Unrolls)]
+                self._pending[key] = [chunk.rows_of(SeatEpisodes) if evolves else chunk.rows_of(Unrolls)]
 
     def close(self) -> None:
         """Close every env; may be called twice."""

@@ -17,7 +17,7 @@ from league.agents.learner.learner import Learner, UpdateReport
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from league.agents.nets.network import build_network
 from league.agents.unroll.codec import ChunkError, ChunkHeader, OpenChunk
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.unroll.field_table import Record
 from league.agents.unroll.unroll import Unrolls
 from league.agents.weights import Weights
@@ -190,7 +190,7 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
 
 
-def decoded(chunk: OpenChunk, setup: HostSetup) -> Unrolls | Episodes:
+def decoded(chunk: OpenChunk, setup: HostSetup) -> Unrolls | SeatEpisodes:
     """The rows of a chunk, of the kind that its player learns from. setup: of the player.
 
     Raises:
@@ -207,7 +207,7 @@ def decoded(chunk: OpenChunk, setup: HostSetup) -> Unrolls | Episodes:
             f"the table of noise of the actor host has the checksum {chunk.header.noise:x}, the learner's {own:x}: "
             "equal indices mean different perturbations; run the same version of numpy on every machine"
         )
-    episodes = chunk.rows_of(Episodes)
+    episodes = chunk.rows_of(SeatEpisodes)
     check_versions(chunk.header, episodes)
     try:
         episodes.check()

@@ -27,7 +27,7 @@ LATE_S = 2.0 * PROGRESS_EVERY_S
 
 
 @dataclass
-class Call:
+class RemoteCall:
     """A call on its way.
 
     Fields:
@@ -49,12 +49,12 @@ class PendingCalls:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._calls: dict[Any, Call] = {}
+        self._calls: dict[Any, RemoteCall] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[RemoteCall]:
         return iter(self._calls.values())
 
     def expect(
@@ -68,10 +68,10 @@ class PendingCalls:
         learner: Host | None = None,
         keeps: tuple[Any, ...] = (),
     ) -> None:
-        """Keep a call until it comes back; the rest as the fields of `Call`. deadline_s: from now."""
-        self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
+        """Keep a call until it comes back; the rest as the fields of `RemoteCall`. deadline_s: from now."""
+        self._calls[reference] = RemoteCall(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
 
-    def take_finished(self, timeout_s: float) -> Iterator[tuple[Any, Call]]:
+    def take_finished(self, timeout_s: float) -> Iterator[tuple[Any, RemoteCall]]:
         """Each call that has come back, waiting for the first one; those forgotten in between are left out."""
         ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
         if ready:
@@ -81,7 +81,7 @@ class PendingCalls:
             if call is not None:
                 yield reference, call
 
-    def overdue(self) -> Iterator[Call]:
+    def overdue(self) -> Iterator[RemoteCall]:
         """The calls past their deadline, but for those that wait for a learner host that is late itself."""
         now = self._monotonic()
         for call in [call for call in self._calls.values() if call.deadline < now]:

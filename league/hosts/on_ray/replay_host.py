@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from league.agents.learner.data.row_source import SourcePlace
 from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederFullError, FeederTimeoutError
-from league.agents.replay.replay_source import Replay
+from league.agents.replay.replay_source import ReplaySource
 from league.agents.replay.replay_table import Sample
 from league.agents.replay.row_files import NoDiskSpaceError
 from league.agents.torch_runtime import prepare_process
@@ -48,7 +48,7 @@ class ReplayProgress:
 class _Kept:
     """The rows of a player."""
 
-    source: Replay[OpenChunk]
+    source: ReplaySource[OpenChunk]
     generation: int
 
 
@@ -78,10 +78,10 @@ class ReplayHostProcess:
 
     @ray.method(concurrency_group=PUSHES)  # type: ignore[untyped-decorator]
     def push(self, player: str, generation: int, chunk: bytes, *, timeout_s: float) -> SourceReport:
-        """As `Replay.push`; returns the counts since it last did.
+        """As `ReplaySource.push`; returns the counts since it last did.
 
         Raises:
-          FeederClosedError: the rows are of the player's past self. Else as of `Replay.push`.
+          FeederClosedError: the rows are of the player's past self. Else as of `ReplaySource.push`.
         """
         source, opened = self._source(player, generation), self._codec.open(chunk)
         source.push(opened, num_rows=opened.num_rows, timeout_s=timeout_s)
@@ -90,7 +90,7 @@ class ReplayHostProcess:
 
     @ray.method(concurrency_group=BATCHES)  # type: ignore[untyped-decorator]
     def batch(self, player: str, generation: int, *, timeout_s: float) -> Sample | None:
-        """As `Replay.sample`; None where there are not enough rows within the deadline.
+        """As `ReplaySource.sample`; None where there are not enough rows within the deadline.
 
         Raises:
           FeederClosedError: the rows are of the player's past self. FeederFullError: they have no place.
@@ -101,7 +101,7 @@ class ReplayHostProcess:
 
     @logs_its_errors
     def update(self, player: str, generation: int, sample: Sample, row_errors: NDArray[np.float32]) -> None:
-        """As `Replay.update`; nothing where the player was reset meanwhile."""
+        """As `ReplaySource.update`; nothing where the player was reset meanwhile."""
         with self._lock:
             kept = self._kept.get(player)
         if kept is not None and kept.generation == generation:
@@ -115,7 +115,7 @@ class ReplayHostProcess:
             remarks, self._remarks = tuple(self._remarks), []
         return ReplayProgress(self._has_worked, remarks)
 
-    def _source(self, player: str, generation: int) -> Replay[OpenChunk]:
+    def _source(self, player: str, generation: int) -> ReplaySource[OpenChunk]:
         """The rows of a player; those of its past self are given up when the first question of a newer one comes."""
         with self._lock:
             kept = self._kept.get(player)
@@ -130,7 +130,7 @@ class ReplayHostProcess:
                 raise FeederClosedError(f"{player} has been reset: its rows begin again")
             return kept.source
 
-    def _opened(self, player: str, generation: int) -> Replay[OpenChunk]:
+    def _opened(self, player: str, generation: int) -> ReplaySource[OpenChunk]:
         own = self._setup.of(player)
         place: SourcePlace[OpenChunk] = SourcePlace(
             lambda chunk: decoded(chunk, own), generation=generation, parts=max(self._setup.replay_hosts, 1)
@@ -139,10 +139,10 @@ class ReplayHostProcess:
             source = player_source(player, self._setup, self._spec, place, part=self._name)
         except NoDiskSpaceError as error:
             raise FeederFullError(str(error)) from error
-        assert isinstance(source, Replay), "a player with another source of rows keeps none here"
+        assert isinstance(source, ReplaySource), "a player with another source of rows keeps none here"
         return source
 
-    def _remark(self, player: str, source: Replay[OpenChunk]) -> None:
+    def _remark(self, player: str, source: ReplaySource[OpenChunk]) -> None:
         """Say what has come back of the rows of an earlier process, or that none have."""
         table = source.table
         if table.size or table.torn:

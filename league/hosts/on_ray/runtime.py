@@ -15,7 +15,7 @@ from league.config.deadlines import PROGRESS_EVERY_S, START_S
 from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
 from league.envs.protocol import EnvError
-from league.hosts.on_ray.calls import Call, PendingCalls, has_learnt, learner_call
+from league.hosts.on_ray.calls import PendingCalls, RemoteCall, has_learnt, learner_call
 from league.hosts.on_ray.cluster import Cluster
 from league.hosts.on_ray.frozen_objects import FrozenObjects
 from league.hosts.on_ray.host_processes import (
@@ -297,7 +297,7 @@ class RayRuntime:
         host.answered_at = self._monotonic()
         return [HostStarted(host.name, host.kind, self._roster.players_of(host.name))]
 
-    def _take(self, reference: Any, call: Call) -> None:
+    def _take(self, reference: Any, call: RemoteCall) -> None:
         try:
             answer = ray.get(reference)
         except ray.exceptions.RayActorError as error:
@@ -314,7 +314,7 @@ class RayRuntime:
                 call.host.failures, call.host.parked = 0, False
             self._reports.extend(reports)
 
-    def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
+    def _failed(self, call: RemoteCall, error: ray.exceptions.RayError) -> None:
         """The call itself raised, and the host with it: its state cannot be trusted."""
         reports = call.lost(error_line(error))
         self._lose(call.host, error_line(error))

@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -27,16 +27,20 @@ from league.hosts.on_ray.nodes.follow import follow
 from league.hosts.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.hosts.on_ray.ray_actors import actor_class
 from league.processes.reaper import Reaper
-from league.processes.task_limits import MAX_LIVES, MAX_SILENCE_S, WAIT_S
+from league.processes.tasks import (
+    MAX_LIVES,
+    MAX_SILENCE_S,
+    WAIT_S,
+    Answer,
+    Make,
+    SignOfLife,
+    Task,
+    TaskRefused,
+    TasksFailed,
+)
 from league.wording import error_line
 
 logger = logging.getLogger(__name__)
-
-Task = TypeVar("Task")
-Answer = TypeVar("Answer")
-SignOfLife = Callable[[], None]
-Make = Callable[[Any], Callable[[Any, SignOfLife], Any]]
-"""Makes what a process needs, given the setup; the result does a task, with a function to call now and then."""
 
 OBJECT_STORE_MB = 256
 """Shared memory of a Ray of our own: it holds the setup."""
@@ -46,17 +50,6 @@ ASK_EVERY_S, ANSWER_S = 5.0, 60.0
 """Time between two questions for signs of life, and the longest wait for an answer."""
 LIFE = "life"
 """Ray's name for the thread that answers questions while a task is done."""
-
-
-class TasksFailed(LeagueError):  # noqa: N818
-    """Tasks cannot be done on a cluster."""
-
-
-@dataclass(frozen=True)
-class TaskRefused:
-    """A task cannot be done anywhere. sentence: for the user."""
-
-    sentence: str
 
 
 class TaskProcess:

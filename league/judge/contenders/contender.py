@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -92,6 +92,13 @@ class Contender(Protocol):
           LeagueError, EnvError: it cannot play this game.
         """
         ...
+
+
+@contextmanager
+def open_lineup(lineup: Iterable[Contender], game: Game, conditions: OpenConditions) -> Iterator[list[Policy]]:
+    """The policies of some contenders, which all end with the context. Raises as `Contender.open`."""
+    with ExitStack() as opened:
+        yield [opened.enter_context(contender.open(game, conditions)) for contender in lineup]
 
 
 @runtime_checkable

@@ -10,8 +10,8 @@ import time
 from dataclasses import replace
 
 from league.core.metagame.meta_game import own_snapshots
-from league.judge.matches import report as match_report
-from league.judge.matches.report import EvalReport
+from league.judge.matches import evaluation as match_report
+from league.judge.matches.evaluation import EvalReport
 from league.policies.auto_export import CHALLENGERS, ExactExports, ExportMatch, strongest_export
 from league.policies.exact_file import made_of, write_exact
 from league.policies.loading import OpenRun

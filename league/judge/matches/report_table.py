@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from league.envs.text.number_text import number_text
+from league.judge.matches.evaluation import EvalReport, PlayerRow
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow
-from league.judge.matches.report import EvalReport, PlayerRow
 from league.text_table import TextTable
 
 GAP = "  "

@@ -10,7 +10,7 @@ from pathlib import Path
 from league.config.contender_names import split_source
 from league.core.state.state import LeagueState
 from league.policies.auto_export import EXPORTS
-from league.policies.exact.exports import Search, copies_to_play, open_to_play
+from league.policies.exact.exports import ExportSearch, copies_to_play, open_to_play
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import (
     OpenRun,
@@ -45,7 +45,7 @@ class RunContender:
 
 
 def open_contenders(
-    path: Path, players: Sequence[str], *, seed: int, search: Search | None = None
+    path: Path, players: Sequence[str], *, seed: int, search: ExportSearch | None = None
 ) -> tuple[OpenRun, tuple[RunContender, ...]]:
     """The run at `path`, or the snapshot as a run of its own, and those who play.
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 
-from league.agents.acting.policy import ActInputs, Policy
+from league.agents.acting.policy import ActInputs
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from league.envs.text.number_text import number_text
 from league.judge.contenders.bots import SEARCH, bot_policy, simulations_of
-from league.judge.matches.match import OutOfTime, play_match
-from league.judge.matches.match_result import MatchResult, merged
-from league.judge.recording.recording import Recording
+from league.judge.matches.game_batch import OutOfTime
+from league.judge.matches.match import Match
+from league.judge.matches.match_result import MatchResult
 
 GROWTH = 4
 """Games of a round over those of the round before."""
@@ -30,8 +31,6 @@ DEAR_SIMULATION_S = 1.0
 
 Meeting = tuple[str, ...]
 """Names of the contenders of one match, the home first."""
-OpenPolicies = Callable[[Meeting, int], Sequence[Policy]]
-"""Opens the policies of a match; its second argument is the seed of whatever they draw."""
 
 
 @dataclass(frozen=True)
@@ -71,70 +70,55 @@ class Count:
             self._progress(self._done, self._total)
 
 
-@dataclass(frozen=True)
-class Play:
-    """Settings of the games of a match: their number, seed, opening plies and recording, as for `play_match`."""
-
-    env: EnvConfig
-    open_policies: OpenPolicies
-    games: int
-    seed: int
-    opening_plies: int
-    recording: Callable[[Meeting], Recording | None] = lambda meeting: None
-
-    def match(
-        self, meeting: Meeting, count: Count, *, games: int, number: int = 0, left: Callable[[], float]
-    ) -> MatchResult:
-        """One match. number: of the round, each with games of its own. Raises OutOfTime once `left` is negative."""
-        seed = self.seed if number == 0 else int(np.random.default_rng([self.seed, number]).integers(2**31))
-
-        def still() -> bool:
-            count.tick()
-            return left() > 0.0
-
-        return play_match(
-            self.env,
-            self.open_policies(meeting, seed),
-            games=games,
-            seed=seed,
-            opening_plies=self.opening_plies,
-            progress=count.add,
-            still=still,
-            recording=self.recording(meeting),
-        )
-
-
 def play_all(
-    play: Play, meetings: Sequence[Meeting], count: Count, *, teams: int, deadline: Deadline | None
+    matches: Mapping[Meeting, Match],
+    *,
+    games: int,
+    teams: int,
+    deadline: Deadline | None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[Meeting, MatchResult]:
-    """The matches of some meetings.
+    """The matches of some meetings, of so many games each.
 
-    Without a deadline each is one match. With one they are played in rounds, the first of one game from each team, each
-    later one of `GROWTH` times as many. A match that cannot end in time, judging by the round before, is not started.
-    One that is not over in time does not count.
+    Without a deadline each is played in one part. With one they are played in rounds, the first of one game from each
+    team, each later one of `GROWTH` times as many. A part that cannot end in time, judging by the round before, is not
+    started. One that is not over in time does not count.
 
     Returns:
       Only meetings of which games have ended.
     """
-    if deadline is None:
-        return {meeting: play.match(meeting, count, games=play.games, left=lambda: 1.0) for meeting in meetings}
-    results: dict[Meeting, list[MatchResult]] = {}
-    open_, took, games, number, done = list(meetings), dict.fromkeys(meetings, 0.0), teams, 0, 0
-    while open_ and done < play.games:
-        games = min(games, play.games - done)
-        for meeting in list(open_):
-            begun = deadline.left()
+
+    def left() -> float:
+        return math.inf if deadline is None else deadline.left()
+
+    count, done, open_, took = Count(len(matches) * games, progress), 0, dict(matches), dict.fromkeys(matches, 0.0)
+
+    def still() -> bool:
+        count.tick()
+        return left() > 0.0
+
+    for part in [games] if deadline is None else rounds(games, first=teams):
+        done += part
+        for meeting, match in list(open_.items()):
+            begun = left()
             try:
                 if took[meeting] > begun:
                     raise OutOfTime
-                result = play.match(meeting, count, games=games, number=number, left=deadline.left)
+                match.play(part, still=still, progress=count.add)
             except OutOfTime:
-                open_.remove(meeting)
+                del open_[meeting]
                 continue
-            results.setdefault(meeting, []).append(result)
-            took[meeting] = (begun - deadline.left()) * min(GROWTH, (play.games - done - games) / games)
-        done, games, number = done + games, games * GROWTH, number + 1
-    return {meeting: merged(parts) for meeting, parts in results.items()}
+            took[meeting] = (begun - left()) * min(GROWTH, (games - done) / part)
+    return {meeting: match.result for meeting, match in matches.items() if match.result is not None}
+
+
+def rounds(games: int, *, first: int) -> Iterator[int]:
+    """The games of each round, which add up to `games`: `first`, then `GROWTH` times as many as the round before."""
+    part = min(first, games)
+    while part:
+        yield part
+        games -= part
+        part = min(part * GROWTH, games)
 
 
 def affordable(

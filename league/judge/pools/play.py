@@ -14,7 +14,7 @@ from league.envs.placements import comparable
 from league.envs.protocol import EnvConfig
 from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame
 
 
@@ -45,14 +45,8 @@ def play_lease(
       OutOfTime: it was given up. EnvError: from the env. LeagueError: a policy failed in a game.
     """
     begun = time.perf_counter()
-    played = play_match(
-        env_of(game),
-        policies,
-        games=lease.games,
-        seed=seed_of(lease),
-        opening_plies=game.opening_plies,
-        still=still,
-    )
+    match = Match(env_of(game), policies, seed=seed_of(lease), opening_plies=game.opening_plies)
+    played = match.play(lease.games, still=still)
     if sum(played.aborted):
         raise LeagueError(
             f"{sum(played.aborted)} of {lease.games} games were aborted, as an engine or a server failed."

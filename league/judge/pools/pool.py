@@ -12,14 +12,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from league.config.plugin_names import outside_names
 from league.envs.protocol import EnvSpec
 from league.envs.registry import spec_of
 from league.errors import LeagueError, MissingRun, RunInUse
 from league.judge.pools.core.fit import Fit, fit_pool, games_of
-from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.judge.pools.core.records import BatchAnswer, BatchResult, GrantedBatch, PoolGame, PoolPolicy
 from league.judge.pools.core.rules import (
     AddPolicy,
     CreatePool,
@@ -57,15 +57,6 @@ class PoolError(LeagueError):
 
 class PoolInUse(PoolError):  # noqa: N818
     """Another process works on the pool; its inbox takes policies all the same."""
-
-
-@dataclass(frozen=True)
-class GrantedBatch:
-    """A lease with what a worker needs for it. home, away: the policies."""
-
-    lease: BatchLease
-    home: PoolPolicy
-    away: PoolPolicy
 
 
 class Pool:
@@ -157,6 +148,17 @@ class Pool:
             self._deadlines[number] = self._clock() + batch.duration_s
             lease = self.state.leases[number]
             return GrantedBatch(lease, self.state.policies[lease.home], self.state.policies[lease.away])
+
+    def answer(self, lease_id: int, token: str, answer: BatchAnswer) -> None:
+        """Take what came of a lease. Raises as `finish`."""
+        if answer.result is not None:
+            self.finish(lease_id, token, answer.result)
+        elif answer.lacks:
+            self.lack(lease_id, token, answer.lacks, answer.reason)
+        elif answer.gave_up:
+            self.give_up(lease_id, token, answer.reason)
+        else:
+            self.fail(lease_id, token, answer.reason)
 
     def finish(self, lease_id: int, token: str, result: BatchResult) -> None:
         """Count an answer, durably.

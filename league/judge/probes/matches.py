@@ -13,9 +13,9 @@ from league.core.state.records import ProbeReading
 from league.core.state.scoring import Scoring
 from league.errors import LeagueError
 from league.judge.contenders.contender import Fallible
-from league.judge.matches.match import team_places
+from league.judge.matches.match import Match, whole_groups
 from league.judge.matches.match_result import Interval, MatchResult, mean_interval
-from league.judge.matches.timed import Count, Deadline, Meeting, Play, play_all
+from league.judge.matches.timed import Deadline, Meeting, play_all
 from league.judge.probes.clock import ProbeClock
 from league.judge.probes.probe import Subject
 
@@ -64,17 +64,14 @@ def readings_against(
     Raises:
       LeagueError: no match has ended in time, or every opponent failed.
     """
-    teams = len(set(team_places(subject.spec).tolist()))
     policy = subject.policy.as_seat_policy(greedy=subject.greedy)
-
-    def seated(meeting: Meeting, seed: int) -> Sequence[Policy]:
-        del seed  # they draw from the stream of the match, or were made with the seed of the probe
-        return [policy, opponents[meeting[1]]]
-
-    play = Play(subject.env, seated, -(-games // teams) * teams, subject.seed, OPENING_PLIES)
-    meetings = [(SUBJECT, name) for name in opponents]
+    matches: dict[Meeting, Match] = {
+        (SUBJECT, name): Match(subject.env, [policy, one], seed=subject.seed, opening_plies=OPENING_PLIES)
+        for name, one in opponents.items()
+    }
+    teams = subject.spec.num_teams
     deadline = Deadline.after(limit_s, clock=ProbeClock(limit_s, ends_at=subject.ends_at))
-    results = play_all(play, meetings, Count(0, None), teams=teams, deadline=deadline)
+    results = play_all(matches, games=whole_groups(games, teams), teams=teams, deadline=deadline)
     readings, missing = [], []
     for name, opponent in opponents.items():
         result, failure = results.get((SUBJECT, name)), _failure(opponent)

@@ -8,7 +8,8 @@ import numpy as np
 
 from league.core.state.records import ProbeReading
 from league.errors import LeagueError
-from league.judge.matches.timed import Count, Deadline, Play, play_all
+from league.judge.matches.match import Match
+from league.judge.matches.timed import Deadline, play_all
 from league.judge.probes.clock import ProbeClock
 from league.judge.probes.matches import SUBJECT
 from league.judge.probes.probe import DoesNotFit, PlayOptions, Subject
@@ -33,9 +34,10 @@ class MeanReturn:
             raise DoesNotFit(f"{subject.env.id} has opponents, so that a return says nothing alone: name yardsticks")
         limit_s = min(self._options.core_seconds, subject.limit_s)
         policy = subject.policy.as_seat_policy(greedy=subject.greedy)
-        play = Play(subject.env, lambda meeting, seed: [policy], self._options.games, subject.seed, opening_plies=0)
+        match = Match(subject.env, [policy], seed=subject.seed, opening_plies=0)
         deadline = Deadline.after(limit_s, clock=ProbeClock(limit_s, ends_at=subject.ends_at))
-        result = play_all(play, [(SUBJECT,)], Count(0, None), teams=1, deadline=deadline).get((SUBJECT,))
+        play_all({(SUBJECT,): match}, games=self._options.games, teams=1, deadline=deadline)
+        result = match.result
         if result is None or result.games < 2:
             raise LeagueError(f"fewer than 2 games ended within {limit_s:.1f} s")
         returns = result.team_returns[0, :, 0]

@@ -20,7 +20,7 @@ MAX_TURNS = 100_000
 """Turns after which a game without a stated bound counts as endless."""
 
 
-class Recorder:
+class ReplayRecorder:
     """Games of an env, stepped through this object, from their reset until each has ended once.
 
     It is a `BatchedEnv` itself, whose caller closes the env. Before `opened` is called, a game that ends has not
@@ -135,7 +135,7 @@ def record_game(
         num_seats = env.spec.num_seats
         if len(policies) != num_seats:
             raise ValueError(f"{env_config.id} has {num_seats} seats, {len(policies)} policies were given")
-        recorder, rng = Recorder(env_config, env), np.random.default_rng([seed, 1])
+        recorder, rng = ReplayRecorder(env_config, env), np.random.default_rng([seed, 1])
         turn = recorder.reset(seed)
         recorder.opened()
         core = [np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32) for policy in policies]

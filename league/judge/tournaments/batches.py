@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from league.envs.plugins import admit
 from league.envs.protocol import EnvConfig
-from league.judge.contenders.contender import Contender, Game
-from league.judge.matches.contest import ContestConditions, play_batch
+from league.envs.registry import spec_of
+from league.judge.contenders.contender import Contender, Game, plain_game
+from league.judge.matches.contest import ContestConditions, open_batch
 from league.judge.matches.game_moves import PlayedGame
 from league.judge.matches.match import Progress
 from league.judge.matches.match_result import MatchResult
 from league.judge.recording.recording import Recording
 from league.judge.recording.replay import Replay, SeatHolder
 from league.judge.tournaments.records import BatchKey
+from league.processes.tasks import SignOfLife
 
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A batch to be played. seed_number: see `play_batch`; games: as many."""
+    """A batch to be played. seed_number: see `open_batch`; games: as many."""
 
     key: BatchKey
     seed_number: int
@@ -100,9 +103,9 @@ class BatchPlayers(Protocol):
 
 
 def play_job(
-    field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None], progress: Progress | None = None
+    field: Field, game: Game, job: BatchJob, *, sign_of_life: SignOfLife, progress: Progress | None = None
 ) -> BatchOutcome:
-    """Play a batch in this process. sign_of_life: called before every turn. Raises as `play_batch`."""
+    """Play a batch in this process. sign_of_life: called before every turn. Raises as `open_batch` and `Match.play`."""
     played: list[PlayedGame] = []
     replays: list[Replay] = []
     lineup = [field.contenders[place] for place in job.key.lineup]
@@ -112,18 +115,27 @@ def play_job(
         sign_of_life()
         return True
 
-    result = play_batch(
+    with open_batch(
         game,
         lineup,
         field.conditions,
         number=job.seed_number,
-        games=job.games,
-        progress=progress,
-        still=still,
         on_game=played.append if field.record else None,
         recording=Recording(seats, replays.append) if field.record else None,
-    )
+    ) as match:
+        result = match.play(job.games, still=still, progress=progress)
     return BatchOutcome(job, result, tuple(played), tuple(replays))
+
+
+def player_of(field: Field) -> Callable[[BatchJob, SignOfLife], BatchOutcome]:
+    """A function that plays batches in this process, given a sign of life to call.
+
+    Raises:
+      EnvError: the game cannot be made here.
+    """
+    admit(field.admitted)
+    game = plain_game(field.env, spec_of(replace(field.env, workers=0)))
+    return lambda job, sign_of_life: play_job(field, game, job, sign_of_life=sign_of_life)
 
 
 class PlayHere:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from league.judge.tournaments.report import TournamentReport, name_of_test, table_of, tournament_head
+from league.judge.tournaments.tournament_report import TournamentReport, name_of_test, table_of, tournament_head
 
 WIDTH, ROW = 520, 26
 """Size of the plot of intervals, in CSS pixels."""

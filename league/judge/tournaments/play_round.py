@@ -13,12 +13,11 @@ from league.envs.protocol import EnvConfig
 from league.judge.contenders.contender import Contender, Game
 from league.judge.matches.contest import ContestConditions
 from league.judge.matches.match import Progress
-from league.judge.tournaments.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere, Where
-from league.judge.tournaments.processes import PlayInProcesses
+from league.judge.tournaments.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere, Where, player_of
 from league.judge.tournaments.records import BatchPlayed, played_batch
 from league.judge.tournaments.tournament import Tournament
-from league.judge.tournaments.worker import player_of
 from league.policies.trust import names_of_manifest
+from league.processes.task_processes import TaskProcesses
 
 
 def play_round(
@@ -65,22 +64,24 @@ def players_of(
       progress: called with the games that have ended since, where they are played in this process.
     """
     jobs = where.jobs or len(os.sched_getaffinity(0))
-    players: object
-    if where.ray:
-        players = _on_ray(field, where)
-    else:
-        players = PlayHere(field, game, progress=progress) if jobs == 1 else PlayInProcesses(field, jobs=jobs)
-    return cast(AbstractContextManager[BatchPlayers], players)
-
-
-def _on_ray(field: Field, where: Where) -> object:
-    from league.hosts.on_ray.tasks import RayTasks
-
-    own = (field.env.id, *(bot_name(one.name) for one in field.contenders), *field.admitted)
 
     def name_of(job: BatchJob) -> str:
         return f"games of {', '.join(field.contenders[place].name for place in job.key.lineup)}"
 
+    players: object
+    if where.ray:
+        players = _on_ray(field, where, name_of)
+    elif jobs == 1:
+        players = PlayHere(field, game, progress=progress)
+    else:
+        players = TaskProcesses[BatchJob, BatchOutcome](player_of, field, jobs=jobs, name_of=name_of)
+    return cast(AbstractContextManager[BatchPlayers], players)
+
+
+def _on_ray(field: Field, where: Where, name_of: Callable[[BatchJob], str]) -> object:
+    from league.hosts.on_ray.tasks import RayTasks
+
+    own = (field.env.id, *(bot_name(one.name) for one in field.contenders), *field.admitted)
     return RayTasks[BatchJob, BatchOutcome](
         where.ray,
         player_of,

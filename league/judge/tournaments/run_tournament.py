@@ -21,8 +21,8 @@ from league.judge.tournaments.game_records import records_of
 from league.judge.tournaments.page import tournament_page
 from league.judge.tournaments.play_round import field_of, play_round, players_of
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
-from league.judge.tournaments.report import TournamentReport, report_of, sprt_csv, tournament_csv
 from league.judge.tournaments.tournament import Tournament
+from league.judge.tournaments.tournament_report import TournamentReport, report_of, sprt_csv, tournament_csv
 from league.policies.trust import is_trusted
 
 EVERY_CORE = Where()

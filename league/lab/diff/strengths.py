@@ -5,7 +5,6 @@ Shape letters: R runs of both sides together.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,10 @@ from league.config.default_scoring import scoring_of
 from league.core.metagame.ratings import ELO_PER_LOGIT, INTERVAL_Z, PairGames, bradley_terry
 from league.core.state.records import BOT_PREFIX
 from league.core.state.scoring import Scoring
-from league.judge.contenders.contender import Contender, Game, OpenConditions
+from league.judge.contenders.contender import Contender, Game, OpenConditions, open_lineup
 from league.judge.contenders.finding import find_contenders, game_of
 from league.judge.matches.bots_to_play import fitting_bots
-from league.judge.matches.match import play_match, team_places
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import Interval, MatchResult
 from league.judge.probes.matches import score_of
 from league.lab.diff.runs import ComparedRun
@@ -69,11 +68,9 @@ class _Table:
     conditions: OpenConditions
 
     def play(self, *contenders: Contender) -> MatchResult:
-        with contextlib.ExitStack() as stack:
-            policies = [stack.enter_context(one.open(self.game, self.conditions)) for one in contenders]
-            return play_match(
-                self.game.env, policies, games=self.games, seed=self.conditions.seed, opening_plies=OPENING_PLIES
-            )
+        with open_lineup(contenders, self.game, self.conditions) as policies:
+            match = Match(self.game.env, policies, seed=self.conditions.seed, opening_plies=OPENING_PLIES)
+            return match.play(self.games)
 
     def row(self, home: Contender, away: Contender) -> MatchRow:
         result = self.play(home, away)
@@ -95,10 +92,9 @@ def play_runs(
     named = {contender.name: run.path for contender, run in zip(contenders, runs, strict=True)}
     game, config = game_of(contenders), runs[0].config
     game = replace(game, env=replace(game.env, workers=0))
-    teams = len(set(team_places(game.spec).tolist()))
     conditions = OpenConditions(seed, greedy=not game.must_mix)
-    table = _Table(game, scoring_of(config.league.payoff, game.spec), -(-games // teams) * teams, conditions)
-    if teams == 1:
+    table = _Table(game, scoring_of(config.league.payoff, game.spec), games, conditions)
+    if game.spec.num_teams == 1:
         returns = {named[one.name]: table.play(one).mean_return() for one in contenders}
         values = {name: one.value for name, one in returns.items()}
         return Strengths("return", values, {name: one.high - one.value for name, one in returns.items()}, (), ())

@@ -45,7 +45,7 @@ from league.core.state.records import (
 from league.core.state.state import LeagueState, PlayerState
 from league.envs.placements import Placements, has_placements
 from league.envs.registry import spec_of
-from league.lab.simulation.report import OutcomeTotals, Pace, SimulationReport, report_on
+from league.lab.simulation.simulation_report import OutcomeTotals, Pace, SimulationReport, report_on
 from league.lab.simulation.worlds import WORLDS, Policy, World, drawn_placements
 from league.policies.policy_store import snapshot_bytes
 from league.store.event_codec import EventCodec

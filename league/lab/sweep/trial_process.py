@@ -60,7 +60,7 @@ def measure(job: TrialJob) -> tuple[float, str]:
 
 
 def _yardsticks(run: Path, objective: SweepObjective, *, seed: int) -> tuple[float, str]:
-    from league.judge.matches.report import evaluate_run
+    from league.judge.matches.evaluation import evaluate_run
 
     report = evaluate_run(run, players=("auto",), bots=objective.bots, games=objective.games, seed=seed)
     if report.returns:
@@ -90,10 +90,10 @@ def _exploiter(run: Path, rung: int, objective: SweepObjective, *, seed: int) ->
 def _exact(run: Path) -> tuple[float, str]:
     from league.policies.exact.behaviours import members_of
     from league.policies.exact.exploitability import nash_conv
-    from league.policies.exact.exports import Search, open_to_play
+    from league.policies.exact.exports import ExportSearch, open_to_play
     from league.policies.loading import load_selection
 
-    opened = open_to_play(run, ["auto"], search=Search())
+    opened = open_to_play(run, ["auto"], search=ExportSearch())
     chosen = opened.choose("auto")
     value = nash_conv(opened.env, members_of(load_selection(opened, chosen)))
     return -value, f"NashConv {value:.4f} of {chosen.reason.partition(',')[0]}"

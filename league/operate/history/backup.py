@@ -25,7 +25,7 @@ from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal import Journal
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
@@ -151,7 +151,7 @@ def _earlier_backup(origin: RunFolder, target: RunFolder) -> Iterator[BackupReco
         raise LeagueError(f"{target.path} is there and is no backup of a run: choose another folder.") from error
     with target.lock:
         with JournalReader.open_readonly(target.journal_path, events=EVENTS) as journal:
-            if journal.head() != Head(record.event, record.chain):
+            if journal.head() != JournalHead(record.event, record.chain):
                 raise LeagueError(f"{target.path} was continued as a run of its own: choose another folder.")
         with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal:
             if not _begins_with(journal, record):

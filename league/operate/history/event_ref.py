@@ -21,7 +21,7 @@ from league.core.state.events import (
 )
 from league.core.state.records import INITIAL, DirectiveKind
 from league.errors import LeagueError
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 
 LATEST, SNAPSHOT_PREFIX = "latest", "snapshot:"
 FORMS = f"an event number, {SNAPSHOT_PREFIX}NAME (or its tag; right after it was added) or {LATEST}"
@@ -31,7 +31,7 @@ _NEAREST = 8
 """Snapshots that are named where none is found."""
 
 
-def point_at(journal: JournalReader, text: str) -> Head:
+def point_at(journal: JournalReader, text: str) -> JournalHead:
     """The event that `text` means.
 
     Events of one decision stay together: no league ever stood between an exploiter's snapshot and the reset that was

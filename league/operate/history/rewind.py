@@ -30,7 +30,7 @@ from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 from league.store.journaled_league import LEAGUE_FOLD
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
 from league.store.snapshots import LocalSnapshotStore
@@ -162,7 +162,14 @@ def _open(folder: RunFolder, *, at_least_seq: int) -> BranchJournal:
 
 
 def _plan(
-    folder: RunFolder, *, at: str, point: Head, head: Head, state: LeagueState, last: LeagueState, carried: RunFolder
+    folder: RunFolder,
+    *,
+    at: str,
+    point: JournalHead,
+    head: JournalHead,
+    state: LeagueState,
+    last: LeagueState,
+    carried: RunFolder,
 ) -> RewindReport:
     store = CheckpointStore(folder.checkpoints_path)
 
@@ -183,7 +190,7 @@ def _plan(
     )
 
 
-def _set_aside_before(folder: RunFolder, head: Head) -> Path | None:
+def _set_aside_before(folder: RunFolder, head: JournalHead) -> Path | None:
     """The folder of a rewind from this very event that was broken off before it cut the journal."""
     for path in folder.path.glob(f"{SET_ASIDE}*"):
         try:
@@ -195,7 +202,7 @@ def _set_aside_before(folder: RunFolder, head: Head) -> Path | None:
     return None
 
 
-def _set_aside(folder: RunFolder, journal: JournalReader, *, head: Head, now: float) -> Path:
+def _set_aside(folder: RunFolder, journal: JournalReader, *, head: JournalHead, now: float) -> Path:
     """The whole run as it is, as a run folder that can be read, checked and forked like any other."""
     storage = folder.storage
     for left in folder.path.glob(f"{TEMPORARY_PREFIX}{SET_ASIDE}*"):
@@ -222,7 +229,9 @@ def _link_all(source: Path, target: Path, storage: Storage) -> None:
             storage.link(found, target / inside)
 
 
-def _bring_back_files(folder: RunFolder, state: LeagueState, *, carried: RunFolder, point: Head, now: float) -> None:
+def _bring_back_files(
+    folder: RunFolder, state: LeagueState, *, carried: RunFolder, point: JournalHead, now: float
+) -> None:
     """Files of the run as they fit the event; `carried` holds heartbeat, games in flight and clock of the end."""
     if state.config_text:
         folder.write_config(state.config_text)

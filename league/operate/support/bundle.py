@@ -27,7 +27,7 @@ from league.json_report import JsonReport
 from league.operate.support.redaction import Redactor, secrets_here
 from league.run.control.log_files import last_lines, log_names, log_path
 from league.see.reports.doctor import examine_run
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage

@@ -45,7 +45,7 @@ def to_stderr(sentence: str) -> None:
 
 
 @dataclass(frozen=True)
-class Search:
+class ExportSearch:
     """The limits of a search, and where its progress is reported.
 
     Fields:
@@ -59,7 +59,7 @@ class Search:
     say: Callable[[str], None] = field(default=to_stderr)
 
 
-def open_to_play(path: Path, players: Sequence[str], *, search: Search | None = None) -> OpenRun:
+def open_to_play(path: Path, players: Sequence[str], *, search: ExportSearch | None = None) -> OpenRun:
     """As `open_run`, with the exact values of the exports where one of `players` asks for them.
 
     Args:
@@ -71,7 +71,7 @@ def open_to_play(path: Path, players: Sequence[str], *, search: Search | None = 
     asked = {part.partition(TIMES)[0].strip() for player in players for part in player.split(AND)}
     if EXACT not in asked and (AUTO not in asked or search is None):
         return run
-    return with_exact(run, replace(search or Search(), is_insisted=EXACT in asked))
+    return with_exact(run, replace(search or ExportSearch(), is_insisted=EXACT in asked))
 
 
 def copies_to_play(source: Path, player: str) -> tuple[FrozenCopy, ...]:
@@ -82,7 +82,7 @@ def copies_to_play(source: Path, player: str) -> tuple[FrozenCopy, ...]:
     return frozen_copies(run, run.choose(player))
 
 
-def with_exact(run: OpenRun, search: Search) -> OpenRun:
+def with_exact(run: OpenRun, search: ExportSearch) -> OpenRun:
     """A run with the exact values of its exports as they are now; those that were not known are stored in its folder.
 
     The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
@@ -108,7 +108,7 @@ def with_exact(run: OpenRun, search: Search) -> OpenRun:
     return replace(run, exact=exact)
 
 
-def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: Search) -> ExactExports:
+def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: ExportSearch) -> ExactExports:
     """The known values with those of the missing exports, as far as there is time."""
     begun = search.clock()
     search.say(
@@ -138,7 +138,7 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: S
     return ExactExports(values, mixture=mixture, deals=game.deals, matches=known.matches)
 
 
-def _progress(search: Search) -> Callable[[int, int], None]:
+def _progress(search: ExportSearch) -> Callable[[int, int], None]:
     begun = said = search.clock()
 
     def progress(deals: int, histories: int) -> None:

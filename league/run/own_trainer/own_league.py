@@ -36,7 +36,7 @@ from league.envs.registry import GivenGame
 from league.errors import LeagueError, MissingSnapshot
 from league.policies.kept_snapshots import KeptSnapshots
 from league.run.commander import Commander
-from league.run.own_trainer.match import Match, counted, returns_of, seated
+from league.run.own_trainer.granted_match import GrantedMatch, counted, returns_of, seated
 from league.run.own_trainer.opening import ONE_MAIN_AGENT, Asked, opened
 from league.run.own_trainer.trainer_files import TrainerFiles
 from league.store.lock import this_process
@@ -134,7 +134,7 @@ class League:
             return None
         raise MissingSnapshot(f"Nothing is left of {player} to start from: put one of its snapshots back.")
 
-    def next_match(self, player: str = "") -> Match:
+    def next_match(self, player: str = "") -> GrantedMatch:
         """Whom a player meets next, by its matchmaker.
 
         Args:
@@ -149,14 +149,14 @@ class League:
                 )
         return self._granted(RequestLease(OWN_HOST, "train", player=player))
 
-    def rating_match(self) -> Match | None:
+    def rating_match(self) -> GrantedMatch | None:
         """Two frozen policies whose game says most about ratings; None before there are two that can meet."""
         if not self._state.is_competitive or len(self._state.population.frozen_present()) < 2:
             return None
         return self._granted(RequestLease(OWN_HOST, "rate"))
 
     def report(
-        self, match: Match, outcome: ArrayLike, *, env_steps: int | None = None, trained_steps: int | None = None
+        self, match: GrantedMatch, outcome: ArrayLike, *, env_steps: int | None = None, trained_steps: int | None = None
     ) -> bool:
         """Count the games of a match, once however often it is reported.
 
@@ -188,7 +188,7 @@ class League:
             self._act()
         return match.player is not None and self.snapshot_due(match.player)
 
-    def give_up(self, match: Match, reason: str = "given up") -> None:
+    def give_up(self, match: GrantedMatch, reason: str = "given up") -> None:
         """Say that a match is not played; nothing where it was answered before."""
         if match.token == self._state.token and match.match_id in self._state.leases:
             self._demand(ExpireLease(match.match_id, reason))
@@ -249,7 +249,7 @@ class League:
     def _open(self, player: str, kind: DirectiveKind) -> Directive | None:
         return next((found for found in self._state.open_directives(player) if found.kind == kind), None)
 
-    def _granted(self, request: RequestLease) -> Match:
+    def _granted(self, request: RequestLease) -> GrantedMatch:
         """A lease as a match; one whose files cannot be had is given up for the next."""
         while True:
             self._demand(request)
@@ -258,7 +258,7 @@ class League:
             if match is not None:
                 return match
 
-    def _match_of(self, lease: Lease) -> Match | None:
+    def _match_of(self, lease: Lease) -> GrantedMatch | None:
         policies, files = seated(lease, seed=self._state.seed), {}
         for name in dict.fromkeys(policies):
             if name in self._state.snapshots:
@@ -267,7 +267,7 @@ class League:
                     self._demand(ExpireLease(lease.lease_id, f"the weights of {name} cannot be had"))
                     return None
                 files[name] = path
-        return Match(lease.lease_id, lease.token, lease.home, policies, files)
+        return GrantedMatch(lease.lease_id, lease.token, lease.home, policies, files)
 
     def _reset(self, player: str) -> Path | None:
         """The file of an open reset, which is confirmed; a source that is damaged is replaced by another."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.protocol import BatchedEnv, Turn
-from league.envs.rendering.registry import renderer_for
 from league.envs.rendering.renderer import Moment, Scene
+from league.envs.rendering.renderers import renderer_for
 from league.judge.recording.replay import Decision
 
 MAX_SHOWN = 12

@@ -29,7 +29,7 @@ class GameView(msgspec.Struct, frozen=True):
     Fields:
       title: who played which game.
       seat_names: [S] in the game's own terms. seats: [S] who held them.
-      outcome: one sentence.
+      outcome: one sentence. returns: [S] at the end, None where the game was given up.
       tags: of the replay.
     """
 
@@ -38,6 +38,7 @@ class GameView(msgspec.Struct, frozen=True):
     seat_names: tuple[str, ...]
     seats: tuple[SeatHolder, ...]
     outcome: str
+    returns: tuple[float, ...] | None
     frames: tuple[FrameView, ...]
     tags: dict[str, str]
 
@@ -59,6 +60,7 @@ def game_view(replay: Replay, game: int = 0, *, seat: int | None = None) -> Game
         names,
         replay.seats,
         outcome_text(replay, game, names),
+        None if replay.games[game].aborted else tuple(map(float, replay.games[game].returns)),
         tuple(FrameView(frame.svg(title), frame.scene.text, frame.moves) for frame in frames),
         replay.tags,
     )

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from league.agents.acting.policy import ActInputs, Evaluating, Policy
 from league.envs.protocol import EnvConfig, EnvSpec, Turn
 from league.envs.rendering.frames import make_shown
-from league.envs.rendering.registry import PUBLIC_MOVES
 from league.envs.rendering.renderer import seat_name
+from league.envs.rendering.renderers import PUBLIC_MOVES
 from league.errors import LeagueError
-from league.judge.recording.recorder import MAX_TURNS, Recorder, act, decision_of, evaluations
+from league.judge.recording.recorder import MAX_TURNS, ReplayRecorder, act, decision_of, evaluations
 from league.judge.recording.replay import Decision, Replay, SeatHolder
 from league.see.games.follower import GameFollower, SeatMove
 from league.see.games.session_view import Hint, Option, SessionView, Thought
@@ -173,7 +173,7 @@ class GameSession:
 
     def _begin(self) -> None:
         """Start the game from its seed."""
-        self._recorder = Recorder(self._config, self._env)
+        self._recorder = ReplayRecorder(self._config, self._env)
         self._turn: Turn = self._recorder.reset(self._seed)
         self._recorder.opened()
         self._rng = np.random.default_rng([self._seed, 1])

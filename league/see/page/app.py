@@ -16,7 +16,7 @@ from league.envs.plugins import load
 from league.errors import LeagueError
 from league.see.page.asset_files import Asset, read_assets
 from league.see.page.guard import API, App, Guard, Keys
-from league.see.page.registry import ROUTES, SECTIONS
+from league.see.page.page_parts import ROUTES, SECTIONS
 from league.see.page.runs.library import Library, UnknownRun
 from league.see.page.runs.opened_run import OpenedRun
 

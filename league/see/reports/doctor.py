@@ -13,7 +13,7 @@ from league.core.state.events import EVENTS, Event
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
 from league.see.reports.doctor_checks import CHECKS
-from league.see.reports.doctor_history import Finding, history_of
+from league.see.reports.doctor_history import RunFinding, history_of
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
@@ -27,7 +27,7 @@ class DoctorReport(JsonReport):
     run: str
     games: int
     checks: int
-    findings: tuple[Finding, ...]
+    findings: tuple[RunFinding, ...]
     counts: str
 
     def text(self) -> str:

@@ -18,7 +18,7 @@ from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState, PlayerState
 from league.envs.component_choice import given_options
 from league.envs.text.number_text import number_text
-from league.see.reports.doctor_history import Finding, History
+from league.see.reports.doctor_history import RunFinding, RunHistory
 from league.wording import counted, seat_text
 
 MIN_GAMES = 200
@@ -30,12 +30,12 @@ MIN_EXPORTED = 8
 exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it was less than half as exploitable."""
 
 
-def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
+def starved_pairs(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Opponents of a gate about which too little is known."""
     for starved in diagnosis.starved_gates(state):
         opponent, games = min(starved.hungry, key=lambda row: row[1])
         fewest = beaten_at(state.config_of(starved.player.name).gate).min_games
-        yield Finding(
+        yield RunFinding(
             "starved pairs",
             f"{starved.player.name} has met {len(starved.hungry)} of its {starved.opponents} opponents too rarely "
             "for its gate to judge.",
@@ -45,7 +45,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
+def silent_gates(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Players whose snapshots were all taken by the timeout although they have opponents to beat."""
     for silent in diagnosis.silent_gates(state):
         name, timeouts = silent.player.name, silent.timeouts
@@ -56,7 +56,7 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
         p_value = "" if hardest.unbeaten is None else f"; the p-value of its being unbeaten was {hardest.unbeaten:.2f}"
         bar = beaten_at(gate).win_rate
         kind = "use gate.test: posterior, " if gate.test_name == "threshold" and len(evidence) > 3 else ""
-        yield Finding(
+        yield RunFinding(
             "gates that never fire",
             f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
             f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
@@ -76,7 +76,7 @@ def _as_margin(state: LeagueState, win_rate: float) -> str:
     return f" ({win_rate:g} is a mean margin of {number_text(margin)}) or payoff.return_scale {now}"
 
 
-def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
+def rating_drift(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Ratings against the games of policies far apart in time, and cycles, which no rating can express."""
     rows = {row.policy: row.elo / ELO_PER_LOGIT for row in league_ratings(state)}
     frozen = state.population.frozen()
@@ -90,7 +90,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
     excess = float((pairs.score[far] - games * chance).sum())
     deviation = float(np.sqrt((games * chance * (1.0 - chance)).sum()))
     if deviation > 0.0 and abs(excess) > 4.0 * deviation and abs(excess) > 0.05 * float(games.sum()):
-        yield Finding(
+        yield RunFinding(
             "rating drift",
             "Ratings of policies far apart in time do not fit the games between them.",
             f"the older of a pair scored {excess:+.0f} in {games.sum():.0f} games more than the ratings say, "
@@ -99,7 +99,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
         )
     report = league_cycles(state)
     if report is not None and report.misleads:
-        yield Finding(
+        yield RunFinding(
             "rating drift",
             "One number per policy misleads: policies beat each other in a ring.",
             report.text(),
@@ -107,7 +107,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
+def seat_bias(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """A seat that wins far more, or far less, than the others of the same pairs."""
     if not state.is_competitive:
         return
@@ -117,7 +117,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
     seat = int(np.argmax(np.abs(shares - 0.5)))
     share, games, name = float(shares[seat]), int(decided[seat]), seat_text(history.seat_names, seat)
     if games >= MIN_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
-        yield Finding(
+        yield RunFinding(
             "seat bias",
             f"{share:.0%} of the decided games are won by {name}.",
             f"{games:,} decided games of that seat, all pairs together",
@@ -126,7 +126,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
+def shared_interests(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Opponents who earned the same in every game, and not the same number in all: they want the same."""
     games = sum(ended for _, ended, _ in history.ends)
     earnings = history.earnings
@@ -135,7 +135,7 @@ def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
     groups = [group for group in earnings.equal_groups() if len({state.teams[seat] for seat in group}) > 1]
     if groups:
         seats = "; ".join(", ".join(seat_text(history.seat_names, seat) for seat in group) for group in groups)
-        yield Finding(
+        yield RunFinding(
             "opponents who earn the same",
             "Seats that play against each other earned the same in every game.",
             f"{seats}, in {games:,} games, by {number_text(earnings.low[groups[0][0]], 6)} to "
@@ -144,7 +144,7 @@ def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
+def thin_exports(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Exports over so few snapshots that they are hardly more than the last one."""
     names = exported_snapshots(state)
     if not state.is_competitive or state.totals.games < MIN_GAMES or len(names) >= MIN_EXPORTED:
@@ -155,7 +155,7 @@ def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
         for owner in owners
         if owner in state.players
     ]
-    yield Finding(
+    yield RunFinding(
         "few snapshots to export",
         f"What is exported as mixture, average and best rests on {counted(len(names), 'snapshot')}; "
         f"mixtures want at least {MIN_EXPORTED}.",
@@ -177,7 +177,7 @@ def _more_snapshots(state: LeagueState, player: str, per_budget: int) -> str:
     )
 
 
-def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
+def drawn_by_timeout(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Draws of which most are games that a time limit ended, where those that it ends are nearly all draws.
 
     Totals tell how many games of an assignment were drawn and how many cut off, not which. But where more were cut off
@@ -194,7 +194,7 @@ def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
         return
     players = [player for player in state.players.values() if player.games]
     longest = max(players, key=lambda player: player.truncated / player.games)
-    yield Finding(
+    yield RunFinding(
         "draws that are timeouts",
         f"{drawn.sum() / games.sum():.0%} of the games are draws, most of them because a time limit ended the game.",
         f"the limit ended {cut.sum():,.0f} games, {drawn.sum():,.0f} were drawn; most often it ends games of "
@@ -203,7 +203,7 @@ def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
     )
 
 
-def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
+def idle_exploiters(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Exploiters frozen by the timeout repeatedly without beating any opponent, as far as the last timeout tells."""
 
     def best(player: PlayerState) -> Evidence | None:
@@ -216,7 +216,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
     for idle in diagnosis.idle_exploiters(state, best_win_rate):
         row, gate = best(idle.player), state.config_of(idle.player.name).gate
         assert row is not None
-        yield Finding(
+        yield RunFinding(
             "exploiters that learn nothing",
             f"{idle.player.name} was frozen {idle.frozen} times and beats no opponent.",
             f"at the last timeout its best win rate was {row.mean:.2f} against {row.opponent}",
@@ -225,7 +225,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
+def wasted_games(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Training games against opponents that are always beaten."""
     for name, met in history.homes.items():
         total = sum(met.games.values())
@@ -239,7 +239,7 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
         config = state.config_of(name)
         weighting = given_options(config.matchmaker).get("weighting")
         rule = f"weighting is {weighting}" if weighting else f"matchmaker is {config.matchmaker_name}"
-        yield Finding(
+        yield RunFinding(
             "actors wasted on solved opponents",
             f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
             f"{len(solved)} such opponents recently, most games ({met.games[worst]:,}) against {worst}; its {rule}",
@@ -248,11 +248,11 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
+def failing_games(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Games and leases that come to nothing."""
     totals = state.totals
     if totals.aborted > 0.01 * max(totals.games, 1):
-        yield Finding(
+        yield RunFinding(
             "failing games",
             f"{totals.aborted:,} games were thrown away because their env failed.",
             f"{totals.aborted / (totals.games + totals.aborted):.1%} of all games",
@@ -260,7 +260,7 @@ def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
         )
     leases = totals.leases_finished + totals.leases_expired
     if totals.leases_expired > max(0.02 * leases, 20):
-        yield Finding(
+        yield RunFinding(
             "failing games",
             f"{totals.leases_expired:,} leases were lost.",
             f"{totals.leases_expired / leases:.1%} of all leases",
@@ -268,14 +268,14 @@ def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def stagnation(state: LeagueState, history: History) -> Iterator[Finding]:
+def stagnation(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """Ratings that rise while fixed yardsticks do not, see `league.core.metagame.stagnation`."""
     series = series_of(state)
     if not series:
         return
     found = find_stagnation(series, {row.policy: row for row in league_ratings(state)})
     if found is not None:
-        yield Finding(
+        yield RunFinding(
             "ratings rise, yardsticks do not",
             "The league gets better at beating itself and no stronger.",
             found.text(),
@@ -284,7 +284,7 @@ def stagnation(state: LeagueState, history: History) -> Iterator[Finding]:
         )
     beaten = saturated(series)
     if beaten and found is None:
-        yield Finding(
+        yield RunFinding(
             "yardsticks are always beaten",
             "No yardstick tells the newest snapshots apart.",
             f"they score over 97 % against {', '.join(beaten)}",
@@ -292,12 +292,12 @@ def stagnation(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
-def unlearnt(state: LeagueState, history: History) -> Iterator[Finding]:
+def unlearnt(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """A newest snapshot that clearly loses to an earlier one."""
     for one in series_of(state).values():
         newest = one.points[-1]
         if one.probe == "past" and newest.high < WORST_PAST:
-            yield Finding(
+            yield RunFinding(
                 "the past is unlearnt",
                 f"{newest.snapshot} loses to {newest.note}, which came before it.",
                 f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}] over {newest.games} games",
@@ -305,7 +305,7 @@ def unlearnt(state: LeagueState, history: History) -> Iterator[Finding]:
             )
 
 
-Check = Callable[[LeagueState, History], Iterator[Finding]]
+Check = Callable[[LeagueState, RunHistory], Iterator[RunFinding]]
 
 CHECKS: tuple[Check, ...] = (
     starved_pairs,

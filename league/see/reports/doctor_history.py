@@ -19,7 +19,7 @@ from league.core.state.records import AssignmentOutcome
 
 
 @dataclass(frozen=True)
-class Finding:
+class RunFinding:
     """Something that is probably wrong. check: its kind; what: one sentence; evidence: figures; change: the setting."""
 
     check: str
@@ -66,7 +66,7 @@ class Earnings:
 
 
 @dataclass
-class History:
+class RunHistory:
     """The facts from the events that the checks need.
 
     Fields:
@@ -95,9 +95,9 @@ def history_of(
     teams: tuple[int, ...],
     snapshots_per_budget: int = 0,
     seat_names: tuple[str, ...] = (),
-) -> History:
+) -> RunHistory:
     """Fold the events. leases: how many were granted in all."""
-    history = History(snapshots_per_budget=snapshots_per_budget, seat_names=seat_names)
+    history = RunHistory(snapshots_per_budget=snapshots_per_budget, seat_names=seat_names)
     homes: dict[int, str] = {}
     for event in events:
         if isinstance(event, LeaseGranted) and event.lease.home is not None:
@@ -112,7 +112,7 @@ def history_of(
 
 
 def _note_games(
-    history: History, event: LeaseFinished, home: str | None, *, late: bool, teams: tuple[int, ...]
+    history: RunHistory, event: LeaseFinished, home: str | None, *, late: bool, teams: tuple[int, ...]
 ) -> None:
     for outcome in event.outcomes:
         if outcome.games:

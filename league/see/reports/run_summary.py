@@ -20,11 +20,11 @@ from league.policies.auto_export import AUTO, LAST
 from league.run.budget import Limits, Spent, budget_spent, train_on_command
 from league.run.monitor.names import EVAL_GAMES, EVAL_HIGH, EVAL_LOW, EVAL_SCORE
 from league.see.reports.ratings import read_ratings
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from league.judge.matches.report import EvalReport
+    from league.judge.matches.evaluation import EvalReport
 
 MAX_RATED = 12
 OWN = "game"
@@ -63,16 +63,16 @@ def show_end(
     Raises:
       LeagueError: the run cannot be read.
     """
+    from league.judge.matches.evaluation import evaluate_run
     from league.judge.matches.export_match import keep_export_matches
-    from league.judge.matches.report import evaluate_run
     from league.judge.matches.report_table import print_report
-    from league.policies.exact.exports import Search, open_to_play
+    from league.policies.exact.exports import ExportSearch, open_to_play
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
     if limit_s is not None:
         with _failure_said():
-            run = open_to_play(path, [AUTO], search=Search(limit_s))
+            run = open_to_play(path, [AUTO], search=ExportSearch(limit_s))
             keep_export_matches(run, limit_s=MATCH_FRACTION * limit_s)
     status = read_status(path)
     typer.echo(status.text())

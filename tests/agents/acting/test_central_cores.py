@@ -7,7 +7,7 @@ import torch
 
 from league.agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
 from league.agents.acting.central.core_table import CoreTable
-from league.agents.acting.central.inference_host import InferenceHost, Part, Request
+from league.agents.acting.central.inference_host import InferenceHost, InferenceRequest, Part
 from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
 from league.agents.acting.policy import ActInputs, CoreRows
 from league.envs.registry import make, spec_of
@@ -47,7 +47,7 @@ def test_a_table_that_grows_in_the_middle_of_a_request_loses_no_core_state() -> 
     shared.rows[:] = [0, 1, 30, 31]
     if shared.action_mask is not None:
         shared.action_mask[:] = True
-    request = Request(0, 0, shared, (Part("one", 0, 2), Part("two", 2, 4)))
+    request = InferenceRequest(0, 0, shared, (Part("one", 0, 2), Part("two", 2, 4)))
     host.decide([request])
     after = shared.core.copy()
     shared.given[:], shared.core[:] = False, 0.0
@@ -71,7 +71,7 @@ def test_a_blank_row_is_decided_from_a_state_of_zeros_that_does_not_travel() -> 
     found = []
     for given, blank, core in ((True, False, 0.0), (True, False, 3.0), (False, [True, False, True, False], 7.0)):
         shared.given[:], shared.blank[:], shared.core[:] = given, blank, core
-        host.decide([Request(0, 0, shared, (Part("one", 0, 4),))])
+        host.decide([InferenceRequest(0, 0, shared, (Part("one", 0, 4),))])
         found.append(shared.core.copy())
     from_zeros, from_threes, mixed = found
     np.testing.assert_allclose(mixed[::2], from_zeros[::2], rtol=1e-6)

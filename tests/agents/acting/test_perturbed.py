@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from league.agents.acting.arena import Arena
+from league.agents.acting.kinds.acting_kinds import ActingPlace
 from league.agents.acting.kinds.config import PerturbedConfig
 from league.agents.acting.kinds.perturbed import Perturbed, PerturbedPolicy
-from league.agents.acting.kinds.registry import ActingPlace
 from league.agents.acting.network_group import NetworkGroup
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs, BotPolicy, Round
@@ -19,7 +19,7 @@ from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.evolution.published import EvolvedWeights
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
-from league.agents.unroll.episodes import EpisodeRecorder, Episodes
+from league.agents.unroll.episodes import EpisodeRecorder, SeatEpisodes
 from league.agents.unroll.unroll import UnrollSpec, concatenate
 from league.agents.weights import Weights, layout_of
 from league.envs.bots import make_bot
@@ -63,7 +63,7 @@ def half(env: BatchedEnv, network: Network, *, first_game: int) -> Arena:
     )
 
 
-def played(env_id: str, table: list[Seats], *, sigma: float, steps: int) -> tuple[Episodes, Episodes]:
+def played(env_id: str, table: list[Seats], *, sigma: float, steps: int) -> tuple[SeatEpisodes, SeatEpisodes]:
     """Episodes of both halves of the games."""
     found = []
     for first_game in (0, GAMES // 2):

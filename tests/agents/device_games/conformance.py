@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from league.agents.device_games.device_games import DEVICE_GAMES
 from league.agents.device_games.game import DeviceGame, DeviceTurn
 from league.agents.device_games.making import make_device_game
-from league.agents.device_games.registry import DEVICE_GAMES
 from league.envs.protocol import BatchedEnv, EnvConfig, Turn
 from league.envs.registry import make
 

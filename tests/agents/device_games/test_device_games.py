@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from league.agents.device_games.device_games import DEVICE_GAMES
 from league.agents.device_games.draws import Draws
 from league.agents.device_games.making import make_device_game
-from league.agents.device_games.registry import DEVICE_GAMES
 from league.envs.protocol import EnvConfig, EnvError
 from tests.agents.device_games.conformance import CASES, play_both
 

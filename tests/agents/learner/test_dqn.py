@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.acting.kinds.acting_kinds import ActingPlace, make_acting
 from league.agents.learner.algorithms.dqn import DQNObjective
 from league.agents.learner.algorithms.objective import make_objective, needs_fresh
 from league.agents.learner.build import build_learner

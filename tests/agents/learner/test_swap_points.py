@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from league.agents.learner.algorithms.algorithms import BACKENDS, OBJECTIVES, UPDATE_MODES
 from league.agents.learner.algorithms.objective import LossWeights, make_objective
-from league.agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.replicas.all_reduce import AllReduce
 from league.agents.learner.replicas.replica_group import ProcessReplicas

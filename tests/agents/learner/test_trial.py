@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from league.agents.learner.algorithms.registry import OBJECTIVES
+from league.agents.learner.algorithms.algorithms import OBJECTIVES
 from league.agents.learner.trial import try_network, try_objective
 from league.agents.nets.blocks import Block
 from league.agents.nets.network import Network, build_network

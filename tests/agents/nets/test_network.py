@@ -12,7 +12,7 @@ from torch import Tensor
 from league.agents.nets.blocks import Block
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, NetworkOutput, SideInputs, build_network, run_block
-from league.agents.nets.registry import UnknownPartError
+from league.agents.nets.network_parts import UnknownPartError
 from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 B, T, A = 5, 7, 4

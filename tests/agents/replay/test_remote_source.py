@@ -15,7 +15,7 @@ from league.agents.learner.data.row_source import SourcePlace, make_row_source
 from league.agents.learner.data.source_counts import SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.remote_source import RemoteReplay
-from league.agents.replay.replay_source import Replay
+from league.agents.replay.replay_source import ReplaySource
 from league.agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
 from tests.agents.replay.replay_cases import LAYOUT, SPEC, marks_of, rows_of
 
@@ -32,8 +32,8 @@ class NearHost:
     def __init__(self) -> None:
         place = SourcePlace[OpenChunk](OpenChunk.unrolls, parts=HOSTS)
         source = make_row_source(SPEC, CONFIG, place)
-        assert isinstance(source, Replay)
-        self.source: Replay[OpenChunk] = source
+        assert isinstance(source, ReplaySource)
+        self.source: ReplaySource[OpenChunk] = source
         self.there = threading.Event()
         self.there.set()
         self.breaks = False

@@ -14,7 +14,7 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import SourcePlace, make_row_source
 from league.agents.learner.errors import FeederClosedError, FeederFullError, FeederTimeoutError
 from league.agents.replay import row_files
-from league.agents.replay.replay_source import Replay
+from league.agents.replay.replay_source import ReplaySource
 from league.agents.replay.row_files import NoDiskSpaceError
 from league.agents.unroll.device_unrolls import on_device
 from league.agents.unroll.unroll import Unrolls
@@ -24,30 +24,32 @@ BATCH = 8
 DEADLINE_S = 20.0
 
 
-def made(*, threads: int = 1, folder: Path | None = None, generation: int = 0, **options: object) -> Replay[Unrolls]:
+def made(
+    *, threads: int = 1, folder: Path | None = None, generation: int = 0, **options: object
+) -> ReplaySource[Unrolls]:
     kind = {"kind": "replay", "capacity": 64, "min_rows": 8, "samples_per_insert": 2.0, **options}
     config = LearnerConfig(unroll_length=3, batch_rows=BATCH, microbatches=2, row_source=kind)
     place = SourcePlace[Unrolls](lambda rows: rows, threads=threads, folder=folder, generation=generation, seed=3)
     source = make_row_source(SPEC, config, place)
-    assert isinstance(source, Replay)
+    assert isinstance(source, ReplaySource)
     return source
 
 
 @pytest.fixture
-def replay() -> Iterator[Replay[Unrolls]]:
+def replay() -> Iterator[ReplaySource[Unrolls]]:
     source = made(error_window=4.0)
     yield source
     source.close()
 
 
-def batch_of(source: Replay[Unrolls], *, errors: object = None) -> list[int]:
+def batch_of(source: ReplaySource[Unrolls], *, errors: object = None) -> list[int]:
     with source.batch(timeout_s=DEADLINE_S) as blocks:
         marks = [mark for block in blocks for mark in marks_of(block)]
         source.learnt(None if errors is None else np.asarray(errors, np.float32))
     return marks
 
 
-def test_the_learner_waits_for_the_first_rows_and_then_for_more(replay: Replay[Unrolls]) -> None:
+def test_the_learner_waits_for_the_first_rows_and_then_for_more(replay: ReplaySource[Unrolls]) -> None:
     replay.push(rows_of(*range(7)), num_rows=7)
     assert replay.rows_ready == 0
     with pytest.raises(FeederTimeoutError, match="7 of 8 rows are in the replay"), replay.batch(timeout_s=0.01):
@@ -62,7 +64,7 @@ def test_the_learner_waits_for_the_first_rows_and_then_for_more(replay: Replay[U
     assert replay.rows_ready == BATCH
 
 
-def test_whoever_pushes_waits_until_enough_was_sampled(replay: Replay[Unrolls]) -> None:
+def test_whoever_pushes_waits_until_enough_was_sampled(replay: ReplaySource[Unrolls]) -> None:
     for first in range(0, 16, 8):
         replay.push(rows_of(*range(first, first + 8)), num_rows=8)
     with pytest.raises(FeederFullError, match="a chunk of 8 rows came before"):
@@ -114,7 +116,7 @@ def test_rows_of_a_device_are_kept_on_the_host() -> None:
     assert source.table.size == 12 and set(batch_of(source)) <= set(range(12))
 
 
-def test_bad_chunks_are_refused_and_counted(replay: Replay[Unrolls]) -> None:
+def test_bad_chunks_are_refused_and_counted(replay: ReplaySource[Unrolls]) -> None:
     replay.push(rows_of(1, 2), num_rows=3)
     with np.errstate(invalid="ignore"):
         bad = rows_of(1)
@@ -124,7 +126,7 @@ def test_bad_chunks_are_refused_and_counted(replay: Replay[Unrolls]) -> None:
     assert (report.refused, report.rows) == (2, 0) and "not finite" in report.reason and replay.table.size == 0
 
 
-def test_closing_wakes_whoever_waits(replay: Replay[Unrolls]) -> None:
+def test_closing_wakes_whoever_waits(replay: ReplaySource[Unrolls]) -> None:
     ended = []
 
     def wait() -> None:

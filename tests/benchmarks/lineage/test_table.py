@@ -10,7 +10,7 @@ import pytest
 from benchmarks.lineage import table
 from benchmarks.lineage.cell import measured
 from benchmarks.lineage.systems import GAMES, MODES, Cell, cells
-from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATERS
+from league.agents.learner.algorithms.algorithms import OBJECTIVES, UPDATERS
 from league.envs.component_choice import kind_of
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from league.envs.protocol import BatchedEnv, EnvConfig, Turn
 from league.envs.registry import make
-from league.envs.rendering.registry import renderer_for
 from league.envs.rendering.renderer import Moment, Scene
+from league.envs.rendering.renderers import renderer_for
 from league.envs.sampling import uniform_legal
 from league.envs.sub_actions import draw_sub_actions
 

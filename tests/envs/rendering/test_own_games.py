@@ -12,8 +12,8 @@ from pettingzoo import ParallelEnv
 
 from league.envs.protocol import EnvConfig
 from league.envs.rendering.frames import make_shown
-from league.envs.rendering.registry import renderer_for
 from league.envs.rendering.renderer import Moment
+from league.envs.rendering.renderers import renderer_for
 
 
 class Duel(ParallelEnv):

@@ -11,7 +11,7 @@ import pytest
 
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
-from league.envs.workers.process import Deadlines, GamesProcess
+from league.envs.workers.process import GamesProcess, ProcessDeadlines
 from tests.envs.test_failures import METHODS, SEED, by_seeds, compare, config
 from tests.envs.trajectories import play, seed_of
 
@@ -87,7 +87,7 @@ def test_a_game_that_takes_all_memory_in_one_call_is_stopped() -> None:
 
 
 def test_a_process_of_games_that_is_dropped_without_a_word_gives_its_files_back() -> None:
-    deadlines = Deadlines(reset_s=1.0, step_s=1.0, memory_mib=512)
+    deadlines = ProcessDeadlines(reset_s=1.0, step_s=1.0, memory_mib=512)
     before = set(Path("/proc/self/fd").iterdir())
     for _ in range(3):
         GamesProcess({"id": "connect_four"}, num_games=1, first=0, deadlines=deadlines)

@@ -18,7 +18,7 @@ from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.launch import resume
 from league.see.reports.ratings import read_ratings
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from tests.league.tiny_runs import go_on, start, state_of, tiny
 

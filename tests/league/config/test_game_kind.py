@@ -11,8 +11,8 @@ from league.config.game_kind import kind_of_game, kind_of_run
 from league.core.state.records import GameKind
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
+from league.judge.matches.evaluation import evaluate_run
 from league.judge.matches.export_match import keep_export_matches
-from league.judge.matches.report import evaluate_run
 from league.policies.auto_export import auto_choice
 from league.policies.loading import open_run
 from league.run.budget import Limits

@@ -11,9 +11,9 @@ import pytest
 import torch
 import yaml
 
-from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.acting.kinds.acting_kinds import ActingPlace, make_acting
+from league.agents.learner.algorithms.algorithms import OBJECTIVES, UPDATE_MODES, UPDATERS
 from league.agents.learner.algorithms.objective import LossWeights, make_objective
-from league.agents.learner.algorithms.registry import OBJECTIVES, UPDATE_MODES, UPDATERS
 from league.agents.learner.build import build_updater
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.replicas.update_mode import make_update_mode

@@ -10,7 +10,7 @@ from league.cli.main import main
 from league.config.loading import parse_config
 from league.config.reference import default_yaml, entries, explain, presets, schema
 from league.config.run_config import RunConfig
-from league.core.state.registry import PRESETS
+from league.core.state.built_ins import PRESETS
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
 

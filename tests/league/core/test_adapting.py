@@ -13,8 +13,8 @@ from league.core.league import apply
 from league.core.state.events import ConfigChange, SettingsChanged
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.state import AppliedRemedy
-from league.lab.simulation.report import Pace
 from league.lab.simulation.simulate import Simulation
+from league.lab.simulation.simulation_report import Pace
 from league.lab.simulation.worlds import DiscWorld, SkillWorld
 from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague
 

@@ -25,8 +25,8 @@ from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConf
 from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
-from league.lab.simulation.report import Pace
 from league.lab.simulation.simulate import Simulation
+from league.lab.simulation.simulation_report import Pace
 from league.lab.simulation.worlds import WORLDS
 from league.store.journaled_league import JournaledLeague
 

@@ -10,6 +10,7 @@ import pytest
 from league.core.gates.e_values import evidence_against
 from league.core.gates.gates import Trial, gate_of
 from league.core.league import apply, decide
+from league.core.state.built_ins import GATES
 from league.core.state.commands import (
     Command,
     ConfirmReset,
@@ -26,7 +27,6 @@ from league.core.state.events import DirectiveIssued, Event, PlayerReset, RunSta
 from league.core.state.league_config import GateConfig, PayoffConfig
 from league.core.state.payoff import Posterior
 from league.core.state.records import Directive, Progress
-from league.core.state.registry import GATES
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.gates.gate_cases import evidence_of_games
 from tests.league.core.own_components import OWN_GATE

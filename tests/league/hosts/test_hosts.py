@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from league.agents.acting.central.central_policy import Asked, DirectInferenceClient, InferenceLost
+from league.agents.acting.central.central_policy import AskedRows, DirectInferenceClient, InferenceLost
 from league.agents.acting.central.inference_host import InferenceHost
 from league.agents.nets.network import Network
 from league.agents.unroll.codec import ChunkHeader, Lz4Codec
@@ -303,7 +303,7 @@ class FailingInference(DirectInferenceClient):
 
     lost_at = -1
 
-    def ask(self, asked: Sequence[Asked], *, first: int, table: int) -> int:
+    def ask(self, asked: Sequence[AskedRows], *, first: int, table: int) -> int:
         self.lost_at -= 1
         if self.lost_at == 0:
             raise InferenceLost("the inference host was lost: it has ended")

@@ -14,7 +14,7 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.restart_state import ema_in
 from league.agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.core.state.records import Hyperparameter
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.learner_host import LearnerHost, UnknownPlayer
@@ -196,7 +196,7 @@ def test_episodes_of_a_host_with_another_table_of_noise_are_refused_before_the_f
     host = synchronous(dataclasses.replace(SETUP, learner=learner))
     host.install(InstallPlayer(PLAYER))
     ones, own = np.ones(4, np.int32), noise_table(SETUP.seed).checksum
-    episodes = Episodes(
+    episodes = SeatEpisodes(
         perturbations=np.array([1, -1, 2, -2], np.int32),
         returns=np.arange(4, dtype=np.float32),
         decisions=ones,

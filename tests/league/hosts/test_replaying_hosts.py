@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from league.agents.replay.replay_source import Replay
+from league.agents.replay.replay_source import ReplaySource
 from league.hosts.learners.async_learner_host import AsyncLearnerHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import InstallPlayer
@@ -67,7 +67,7 @@ def test_a_reset_empties_the_replay_of_its_player_alone_and_a_resume_keeps_it(tm
 
     def table(host: SyncLearnerHost | AsyncLearnerHost, player: str) -> int:
         source = host._sources[player] if isinstance(host, SyncLearnerHost) else host._held[player].source
-        assert isinstance(source, Replay)
+        assert isinstance(source, ReplaySource)
         return source.table.size
 
     host = opened()
@@ -97,7 +97,7 @@ def test_the_asynchronous_host_learns_beside_pushes_and_gives_errors_back(tmp_pa
         host.push(PLAYER, chunk_of(seed=seed))
     wait_until(lambda: host.newest(PLAYER).progress.version >= 10, "the updates that are due")
     source = host._held[PLAYER].source
-    assert isinstance(source, Replay)
+    assert isinstance(source, ReplaySource)
     table = source.table
     rewards = np.abs(table._layout.unrolls(table._memory.rows[: table.size]).rewards).sum(1)
 

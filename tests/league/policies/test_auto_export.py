@@ -15,7 +15,7 @@ from league.core.state.records import GameKind
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.policies.auto_export import (
     AVERAGE,
     BEST,
@@ -30,11 +30,11 @@ from league.policies.auto_export import (
 )
 from league.policies.exact.behaviours import members_of
 from league.policies.exact.exploitability import nash_conv
-from league.policies.exact.exports import Search, with_exact
+from league.policies.exact.exports import ExportSearch, with_exact
 from league.policies.exact_file import read_exact
 from league.policies.loading import copies_at, load_selection, open_run
 from league.policies.select import UnknownPolicy, choose
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
 from league.store.weights_file import stored_arrays
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
@@ -65,7 +65,7 @@ def test_ema_is_the_average_in_the_newest_restart_state_and_last_its_weights(run
 def test_the_exact_values_choose_and_are_forgotten_once_the_run_continues(tmp_path: Path) -> None:
     start(tmp_path, KUHN, env_steps=3_000)
     path = tmp_path / "run"
-    exact = with_exact(open_run(path), Search(60.0)).exact
+    exact = with_exact(open_run(path), ExportSearch(60.0)).exact
     assert exact is not None and set(exact.values) == set(EXPORTS)
     assert read_exact(RunFolder.open(path), state_of(path)) == exact
     least = min(exact.values, key=exact.values.__getitem__)
@@ -93,7 +93,7 @@ def test_the_exact_values_choose_and_are_forgotten_once_the_run_continues(tmp_pa
 
 
 def test_no_time_computes_nothing_and_a_torn_file_counts_as_none(run: Path) -> None:
-    exact = with_exact(open_run(run), Search(-1.0)).exact
+    exact = with_exact(open_run(run), ExportSearch(-1.0)).exact
     assert exact is not None and exact.values == {}
     folder = RunFolder.open(run)
     folder.exports_path.write_bytes(b"{")
@@ -128,7 +128,7 @@ def test_auto_is_the_strongest_where_all_see_everything(tmp_path: Path) -> None:
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
     state = state_of(tmp_path / "run")
     assert state.kind == GameKind("open") and auto_choice(state)[0] == BEST
-    assert with_exact(open_run(tmp_path / "run"), Search(60.0)).exact is None
+    assert with_exact(open_run(tmp_path / "run"), ExportSearch(60.0)).exact is None
     said = next(line for line in read_status(tmp_path / "run").text().splitlines() if line.startswith("auto is"))
     assert said.startswith("auto is best: every seat sees everything")
     assert said.endswith("; also ema, last, average, mixture")

@@ -23,11 +23,11 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from league.errors import ConfigError, LeagueError
 from league.hosts.actors.actor_host import ActorHost
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.operate.history.fork import fork_run
 from league.policies.exact.load_policy import load_policy
 from league.see.reports.lineage import read_lineage
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague

@@ -16,7 +16,7 @@ import league
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import PolicyMismatch, copies_at, open_run
@@ -203,7 +203,7 @@ def test_one_game_by_hand_equals_the_same_game_in_a_match(tmp_path: Path) -> Non
         action = seats[int(turn.seat[0])].act({"board": turn.obs["board"][0]}, turn.action_mask[0])
         turn, moves = env.step(np.array([action])), moves + 1
     assert isinstance(seats[0], LoadedPolicy)
-    result = play_match(FOUR, [seats[0].as_seat_policy()], games=2, seed=0, opening_plies=0)
+    result = Match(FOUR, [seats[0].as_seat_policy()], seed=0, opening_plies=0).play(2)
     assert result.mean_steps == moves
 
 

@@ -10,7 +10,7 @@ import pytest
 from league.agents.acting.policy import ActInputs
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy, MixtureSeatPolicy
 from league.policies.select import UnknownPolicy
@@ -100,7 +100,7 @@ def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> No
     members = [(share, load_policy(made.close(), name)) for share, name in ((3.0, "main-0-s0"), (1.0, "main-0-s1"))]
     mixture = LoadedMixture("mine", members)  # type: ignore[arg-type]
     rock = load_policy(made.path, "main-0-s0").as_seat_policy()
-    wins, draws, losses = play_match(ROSHAMBO, [mixture.as_seat_policy(), rock], games=400, seed=0).counts()
+    wins, draws, losses = Match(ROSHAMBO, [mixture.as_seat_policy(), rock], seed=0).play(400).counts()
     # Against rock: rock draws, scissors lose.
     assert wins == 0
     assert draws / 400 == pytest.approx(0.75, abs=0.08)
@@ -140,6 +140,6 @@ def test_a_member_with_memory_keeps_it_within_a_mixture(tmp_path: Path) -> None:
     alone = load_policy(made.close(), greedy=True)
     assert isinstance(alone, LoadedPolicy)
     mixture = LoadedMixture("one", [(1.0, alone)])
-    first, second = (play_match(FOUR, [policy.as_seat_policy()], games=40, seed=0) for policy in (alone, mixture))
+    first, second = (Match(FOUR, [policy.as_seat_policy()], seed=0).play(40) for policy in (alone, mixture))
     assert first.counts() == second.counts()
     assert first.steps == second.steps

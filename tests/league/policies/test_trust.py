@@ -22,7 +22,7 @@ from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.judge.recording.recorder import record_game
 from league.judge.recording.replay_file import write_replay
 from league.operate.history.fork import fork_run
@@ -35,7 +35,7 @@ from league.run.launch import resume, train
 from league.see.reports.lineage import read_lineage
 from league.see.reports.payoff import read_payoff
 from league.see.reports.ratings import read_ratings
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.store.event_codec import EventCodec
 from league.store.snapshots import sha256_hex

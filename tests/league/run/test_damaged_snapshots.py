@@ -19,7 +19,7 @@ from league.errors import LeagueError
 from league.hosts.protocol import InstallPlayer, PlayLease, ResetPlayer
 from league.policies.select import UnknownPolicy, choose
 from league.run.daemon import LIMIT
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.store.snapshots import LocalSnapshotStore
 from tests.league.run.fake_runtime import Bench

@@ -11,7 +11,7 @@ import pytest
 from league.processes.reaper import descendants
 from league.run.budget import Limits
 from league.run.launch import train
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, state_of, tiny, write_config
 

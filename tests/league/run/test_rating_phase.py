@@ -17,7 +17,7 @@ from league.hosts.protocol import HostLost, PlayLease, Task
 from league.run.budget import Limits, Spent
 from league.run.daemon import BUDGET
 from league.run.rating_phase import RatingAllowance, RatingPhase, rating_allowance
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.run.fake_runtime import STEPS_PER_LEASE, Bench
 from tests.league.tiny_runs import tiny

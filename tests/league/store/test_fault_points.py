@@ -148,6 +148,7 @@ RAW_WRITES = {
     "league/cli/judging.py": "a file that the user names and can have written again",
     "league/cli/replaying.py": "a file that the user names and can have written again",
     "league/deploy/export/numpy_file.py": "a file is tried in a folder of its own, gone with it",
+    "league/see/page/runs/deeds.py": "a configuration for a command that copies it, gone with it",
     "league/see/games/video.py": "a film is made in a folder of its own, and read back",
     "league/cli/static_report.py": "a file that the user names and can have written again",
     "league/operate/history/backup.py": "a backup that was cut off between two renames gets its name again",

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 import league
 from league.see.reports.ratings import read_ratings
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.see.reports.lineage import read_lineage
 from league.see.reports.payoff import read_payoff

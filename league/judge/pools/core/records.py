@@ -22,7 +22,7 @@ class PoolGame:
     Fields:
       env_id, options: as in an EnvConfig.
       teams: of the game.
-      opening_plies: random plies before the policies act, see `play_match`.
+      opening_plies: random plies before the policies act, see `Match`.
       seats: who plays with whom and which seats share networks, the keys of an EnvConfig that are set.
     """
 
@@ -117,3 +117,28 @@ def result_problem(result: BatchResult, *, games: int, teams: int) -> str:
     if not (math.isfinite(result.seconds) and 0.0 <= result.seconds <= MAX_SECONDS):
         return f"a batch cannot take {result.seconds:.6g} seconds"
     return ""
+
+
+@dataclass(frozen=True)
+class GrantedBatch:
+    """A lease with what a worker needs for it. home, away: the policies."""
+
+    lease: BatchLease
+    home: PoolPolicy
+    away: PoolPolicy
+
+
+@dataclass(frozen=True)
+class BatchAnswer:
+    """What came of a batch that was granted.
+
+    Fields:
+      result: None where there is none. reason: why not.
+      lacks: the policy that whoever was to play has not; "" for none.
+      gave_up: whether nobody is to blame, as the play was stopped.
+    """
+
+    result: BatchResult | None
+    reason: str = ""
+    lacks: str = ""
+    gave_up: bool = False

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from league.errors import CorruptSnapshot, DiskFull, LeagueError, MissingSnapshot
 from league.hosts.on_ray.nodes.host_version import differences, this_version
+from league.judge.pools.core.records import BatchAnswer
 from league.judge.pools.core.rules import NotOpen, PoolRefused
 from league.judge.pools.pool import Pool
 from league.judge.pools.service.messages import (
@@ -121,11 +122,8 @@ class _Routes:
 
     async def fail(self, request: Request) -> Response:
         given = await _message(request, Fail)
-        if given.lacks:
-            await run_in_threadpool(self._pool.lack, given.lease_id, given.token, given.lacks, given.reason)
-        else:
-            how = self._pool.give_up if given.gave_up else self._pool.fail
-            await run_in_threadpool(how, given.lease_id, given.token, given.reason)
+        answer = BatchAnswer(None, given.reason, given.lacks, given.gave_up)
+        await run_in_threadpool(self._pool.answer, given.lease_id, given.token, answer)
         return Response(status_code=NOTHING)
 
     async def manifest(self, request: Request) -> Response:

@@ -12,8 +12,7 @@ import msgspec
 from league.errors import LeagueError
 from league.hosts.on_ray.nodes.host_version import this_version
 from league.http.trust import trust_of
-from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame
-from league.judge.pools.pool import GrantedBatch
+from league.judge.pools.core.records import BatchLease, BatchResult, GrantedBatch, PoolGame
 from league.judge.pools.service.messages import (
     MAX_BODY_BYTES,
     MAX_MANIFEST_BYTES,

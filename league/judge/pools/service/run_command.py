@@ -15,12 +15,10 @@ from league.http.address import Listening
 from league.http.token_file import token_in
 from league.judge.pools.folder import PoolFolder
 from league.judge.pools.pool import Pool, open_pool
-from league.judge.pools.run import run_here
+from league.judge.pools.run import run_here, run_processes
 from league.judge.pools.service.client import PoolClient
 from league.judge.pools.service.server import serving
 from league.judge.pools.service.worker import work
-from league.judge.pools.service.worker_processes import WorkerProcesses
-from league.policies.trust import is_trusted
 from league.processes.stop_signals import stop_signals
 from league.progress import ProgressLine
 from league.wording import counted
@@ -41,7 +39,8 @@ def run_pool(path: Path, *, seconds: float | None, jobs: int) -> str:
             if jobs == 1:
                 run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress)
             else:
-                _run_processes(pool, path, jobs, stop, progress)
+                still = _still(stop)
+                run_processes(pool, path, jobs=jobs, still=still, name_of=_worker_name, say=_say, progress=progress)
         batches = pool.state.finished - before
     return f"Counted: {counted(batches, 'batch', 'batches')}; `league pool list {path}` shows the ratings."
 
@@ -58,38 +57,15 @@ def serve_pool(path: Path, where: Listening, *, token_file: Path | None) -> str:
     return f"{path} was closed; batches in hand are counted when it is served again within their time."
 
 
-def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None, with_parent: bool) -> str:
-    """Join a pool and play until a signal; returns a sentence for the end.
-
-    Args:
-      with_parent: whether to end with the process that started this one.
-    """
-    parent = os.getppid()
+def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None) -> str:
+    """Join a pool and play until a signal; returns a sentence for the end."""
     worker = _worker_name(os.getpid())
     with ProgressLine(sys.stderr) as line, stopped_by_signals(seconds) as stop:
-
-        def still() -> bool:
-            return not stop.is_set() and not (with_parent and os.getppid() != parent)
-
+        still = _still(stop)
         token = token_in(token_file, make=False)
         with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
             games = work(client, still=still, idle=stop.wait, progress=lambda n: line.show(counted(n, "game")))
     return f"Counted: {counted(games, 'game')}."
-
-
-def _run_processes(pool: Pool, path: Path, jobs: int, stop: threading.Event, progress: Callable[[int], object]) -> None:
-    """Serve the pool on loopback to workers of this machine, and end them with it."""
-    token_file = PoolFolder(path).token
-    with serving(pool, token_in(token_file, make=True), Listening()) as url:
-        order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent"]
-        command = [sys.executable, "-m", "league", *order, *(["--trust"] if is_trusted(path) else [])]
-        with WorkerProcesses(
-            command, count=jobs, say=_say, died=lambda pid, why: pool.worker_died(_worker_name(pid), why)
-        ) as workers:
-            while not stop.wait(TEND_S):
-                pool.tend()
-                progress(0)
-                workers.look(pool.state.finished)
 
 
 def _worker_name(pid: int) -> str:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from league.config.plugin_names import outside_names
-from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
-from league.errors import LeagueError
-from league.judge.matches.match import OutOfTime
-from league.judge.pools.core.records import PoolGame
-from league.judge.pools.play import env_of, play_lease, seed_of
-from league.judge.pools.policies import NotHere, ReadyPolicies
-from league.judge.pools.pool import GrantedBatch
+from league.judge.pools.core.records import GrantedBatch, PoolGame
+from league.judge.pools.play import env_of
+from league.judge.pools.policies import ReadyPolicies
+from league.judge.pools.run import play_granted, trusted_weights
 from league.judge.pools.service.client import AnswerRefused, PoolClient, PoolServiceError
-from league.policies.trust import is_trusted, names_of_manifest, require_trusted
-from league.store.snapshots import SnapshotManifest
+from league.policies.trust import is_trusted, require_trusted
 
 IDLE_S = 1.0
 """Pause where there is nothing to play."""
@@ -40,18 +35,10 @@ def work(
     game = _joined(client, still)
     if game is None:
         return 0
-    trusted = is_trusted(client.url)
-    if not trusted:
+    if not is_trusted(client.url):
         require_trusted(outside_names({"env": {"id": game.env_id, "kwargs": game.options}}), what="the pool")
     spec = spec_of(dataclasses.replace(env_of(game), workers=0))
-
-    def weights(digest: str) -> tuple[bytes, SnapshotManifest]:
-        found, manifest = client.weights(digest)
-        if not trusted:
-            require_trusted([name for name in names_of_manifest(manifest) if name.kind != "env"], what="the pool")
-        return found, manifest
-
-    ready = ReadyPolicies(env_of(game), spec, weights, pool=client.url)
+    ready = ReadyPolicies(env_of(game), spec, trusted_weights(client.weights, client.url), pool=client.url)
     games = 0
     while still():
         try:
@@ -81,23 +68,12 @@ def _play(
     client: PoolClient, game: PoolGame, granted: GrantedBatch, ready: ReadyPolicies, still: Callable[[], bool]
 ) -> int:
     """Play one batch; returns its games if they were counted."""
-    lease = granted.lease
+    lease, answer = granted.lease, play_granted(game, granted, ready, still=still)
     try:
-        try:
-            with ExitStack() as opened:
-                pair = enumerate((granted.home, granted.away))
-                policies = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
-                result = play_lease(game, lease, policies, still=still)
-        except OutOfTime:
-            client.fail(lease, "the worker was stopped", gave_up=True)
+        if answer.result is None:
+            client.fail(lease, answer.reason, gave_up=answer.gave_up, lacks=answer.lacks)
             return 0
-        except NotHere as error:
-            client.fail(lease, str(error), lacks=error.name)
-            return 0
-        except (LeagueError, EnvError) as error:
-            client.fail(lease, str(error))
-            return 0
-        client.finish(lease, result)
+        client.finish(lease, answer.result)
     except AnswerRefused:  # the lease was given up meanwhile: its games count for nothing
         return 0
     return lease.games

@@ -10,7 +10,7 @@ const REFRESH_MS = 2000;
 const SOON_MS = 400; // between two looks at what is still being computed
 const modules = new Map();
 const place = {run: null, section: null, query: {}};
-let sections = [], runs = [], readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
+let sections = [], runs = [], isOneRun = false, readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
 const lost = {since: 0, server: false, daemon: null, news: {}, command: ''};
 
 const byId = id => document.getElementById(id);
@@ -138,13 +138,13 @@ function drawNavigation() {
 async function showRuns() {
   const mine = ++number;
   refreshedAt = Date.now();
-  const [{draw}, {rows}] = await Promise.all([import('./sections/runs.js'), get('/run-table')]);
+  const [{draw}, table, {deeds}] = await Promise.all([import('./sections/runs.js'), get('/run-table'), readOnly ? {deeds: []} : get('/deeds')]);
   if (mine !== number) return;
   showIn(byId('nav'));
   byId('run-name').textContent = '';
   document.title = 'League';
-  runs = rows;
-  draw(byId('main'), rows, (run, section, query) => link(section, query, run));
+  runs = table.rows;
+  draw(byId('main'), {...table, deeds}, {get, post, link, announce, readOnly, refresh: showRuns});
   shownAt = Date.now();
   tellServer(true);
   byId('main').dataset.shown = 'runs';
@@ -152,7 +152,7 @@ async function showRuns() {
 
 async function navigate() {
   const found = parsed();
-  if (!found.run && runs.length === 1) found.run = runs[0].id;
+  if (!found.run && isOneRun) found.run = runs[0].id;
   if (!found.run) {
     if (endNews) endNews();
     endNews = null;
@@ -222,6 +222,7 @@ async function begin(session) {
   sections = session.sections;
   lost.command = session.command;
   readOnly = !session.may_change;
+  isOneRun = session.is_of_one_run;
   byId('read-only').hidden = !readOnly;
   runs = (await get('/runs')).runs;
   addEventListener('hashchange', () => { if (location.hash !== '#main') navigate().catch(failed); });

@@ -18,7 +18,7 @@ MAX_RUNS = 6
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.registry.ROUTES`."""
+    """See `league.see.page.page_parts.ROUTES`."""
 
     @router.get("/compare")
     def compare(request: Request) -> Response:

@@ -10,9 +10,10 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from league.envs.registry import BUILT_IN
 from league.run.control.lifecycle import row_of
 from league.see.page.guard import CSRF_HEADER, Entrance, Keys
-from league.see.page.registry import SECTIONS
+from league.see.page.page_parts import SECTIONS
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.page.runs.run_rows import ListedRuns
@@ -33,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.registry.ROUTES`."""
+    """See `league.see.page.page_parts.ROUTES`."""
     watching, rows = asyncio.Semaphore(MAX_WATCHING), ListedRuns()
 
     @router.post("/session")
@@ -68,7 +69,11 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
 
     @router.get("/run-table")
     def table() -> Response:
-        return Response(msgspec.json.encode({"rows": rows.rows(library.folders())}), media_type="application/json")
+        found = {
+            "rows": rows.rows(library.folders()),
+            "games": [name for name in BUILT_IN if not name.startswith("probe_")],
+        }
+        return Response(msgspec.json.encode(found), media_type="application/json")
 
     @router.get("/runs/{run}/news")
     async def news(run: str) -> Response:
@@ -85,6 +90,7 @@ def _session(entrance: Entrance, library: Library) -> dict[str, object]:
         "may_change": entrance.may_change,
         "sections": list(SECTIONS),
         "command": library.command,
+        "is_of_one_run": library.is_of_one_run,
         "version": __version__,
     }
 

@@ -19,7 +19,7 @@ from league.core.state.probe_events import ProbeSpent
 from league.core.state.state import LeagueState
 from league.errors import JournalError
 from league.store.event_codec import EventCodec
-from league.store.journal_reader import Head, JournalReader
+from league.store.journal_reader import JournalHead, JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
 
@@ -59,7 +59,7 @@ class JournalFold:
         self._folder = folder
         self._codec = EventCodec(EVENTS)
         self._reader = open_journal(folder)
-        self._head, self._node = Head(0, ""), 0
+        self._head, self._node = JournalHead(0, ""), 0
         self.state = LeagueState()
         self.notable: list[NotableEvent] = []
         self.first_fold, self.has_history = 0, False
@@ -90,7 +90,7 @@ class JournalFold:
             for row in self._reader.entries(first, min(first + CHUNK - 1, head.seq)):
                 event = cast(Event, self._codec.decode(row[1], row[2], seq=row[0]))
                 self.state = apply(self.state, event)
-                self._head = Head(row[0], row[3].hex())  # now: reading may break off before the next one
+                self._head = JournalHead(row[0], row[3].hex())  # now: reading may break off before the next one
                 if row[1] not in ROUTINE:
                     self.notable.append(NotableEvent(row[0], row[4], row[1], event))
         return True

@@ -32,13 +32,22 @@ class Library:
         self._lock = threading.Lock()
         self._open: dict[str, OpenedRun] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="compute")
-        if not self.folders():
+        if not self._path.is_dir() or (self.is_of_one_run and not self.folders()):
             RunFolder.open(self._path)  # says what is wrong with the path
-            raise UnknownRun(f"{path} holds no run folder.")
+
+    @property
+    def is_of_one_run(self) -> bool:
+        """True where the path is a run folder."""
+        return (self._path / "config.yaml").is_file()
+
+    @property
+    def home(self) -> Path:
+        """The folder in which new runs are made."""
+        return self._path.parent if self.is_of_one_run else self._path
 
     def folders(self) -> dict[str, RunFolder]:
         """Name -> run folder, by name."""
-        if (self._path / "config.yaml").is_file():
+        if self.is_of_one_run:
             return {self._path.name: RunFolder(self._path)}
         found = sorted(path.parent for path in self._path.glob("*/config.yaml"))[:MAX_RUNS]
         return {path.name: RunFolder(path) for path in found if (path / "journal.db").is_file()}
@@ -52,18 +61,33 @@ class Library:
         found = self._open.get(name)
         if found is not None:
             return found
-        folders = self.folders()
-        if name not in folders:
-            raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
+        folder = self.folder(name)
         with self._lock:
             found = self._open.get(name)
             if found is None:
-                found = OpenedRun(folders[name], name, pool=self._pool)
+                found = OpenedRun(folder, name, pool=self._pool)
                 found.start()
                 self._open[name] = found
                 if len(self._open) > MAX_OPEN:
                     self._open.pop(next(iter(self._open))).close()
         return found
+
+    def folder(self, name: str) -> RunFolder:
+        """The folder of the run of that name.
+
+        Raises:
+          UnknownRun: there is none.
+        """
+        folders = self.folders()
+        if name not in folders:
+            raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
+        return folders[name]
+
+    def close_gone(self) -> None:
+        """Close every open run whose folder is there no more."""
+        with self._lock:
+            for name in [name for name, run in self._open.items() if not run.folder.config_path.is_file()]:
+                self._open.pop(name).close()
 
     def close(self) -> None:
         """Close every run."""

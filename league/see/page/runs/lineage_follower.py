@@ -11,7 +11,7 @@ from league.core.state.events import Event
 from league.see.page.runs.background import Computed
 from league.see.page.runs.journal_fold import open_journal
 from league.see.page.runs.opened_run import OpenedRun
-from league.store.journal_reader import Head
+from league.store.journal_reader import JournalHead
 from league.store.run_folder import RunFolder
 
 _followers: WeakKeyDictionary[OpenedRun, LineageFollower] = WeakKeyDictionary()
@@ -24,7 +24,7 @@ class LineageFollower:
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._fold = LineageFold()
-        self._head = Head(0, "")
+        self._head = JournalHead(0, "")
 
     def extend(self) -> Lineage:
         """Fold the events that are new.
@@ -35,7 +35,7 @@ class LineageFollower:
         with open_journal(self._folder) as journal, journal.one_moment():
             head = journal.head()
             if head.seq < self._head.seq or journal.head_at(self._head.seq).chain != self._head.chain:
-                self._fold, self._head = LineageFold(), Head(0, "")
+                self._fold, self._head = LineageFold(), JournalHead(0, "")
             for _, event in journal.replay(from_seq=self._head.seq + 1, to_seq=head.seq):
                 self._fold.take(cast(Event, event))
             self._head = head

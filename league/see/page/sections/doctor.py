@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from league.see.page.registry import NoQuery
-from league.see.page.runs.child_report import report_json
+from league.see.page.page_parts import NoQuery
+from league.see.page.runs.command_output import command_output
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.doctor import DoctorReport
-from league.see.reports.doctor_history import Finding
+from league.see.reports.doctor_history import RunFinding
 
 EVERY_S = 30.0
 
@@ -24,7 +24,7 @@ class Doctor(msgspec.Struct, frozen=True):
     """
 
     is_ready: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[RunFinding, ...]
     checks: int
     games: int
     counts: str
@@ -50,4 +50,4 @@ def read(run: OpenedRun, query: NoQuery) -> Doctor:
 
 
 def _examine(path: Path) -> DoctorReport:
-    return msgspec.json.decode(report_json(path, "doctor"), type=DoctorReport)
+    return msgspec.json.decode(command_output(["doctor", str(path), "--json"]), type=DoctorReport)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from league.see.page.registry import NoQuery
+from league.see.page.page_parts import NoQuery
 from league.see.page.runs.opened_run import OpenedRun
 from league.see.reports.figures.meta_game import MetaGame, meta_game_inputs, solve_meta_game
 

@@ -1,18 +1,31 @@
-"""The operations on a run: the forms for them, made from the catalogue, and the changes that may be taken back."""
+"""Operations and deeds on a run: forms in groups, made from the catalogues, and the changes that may be taken back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
+from league.config.changes import live_problem
 from league.core.state.events import ConfigChanged, PolicyImported, SettingsChanged
 from league.run.control.door_file import NoDoor, read_door_file
 from league.run.operations.catalogue import OPERATIONS, Argument
 from league.run.operations.plans import adds_player
+from league.see.page.runs.deeds import DEEDS
 from league.see.page.runs.event_text import change_text
 from league.see.page.runs.opened_run import OpenedRun
 
 MAX_NAMES = 300
 MAX_CHANGES = 30
+GROUPS = {
+    "Training": ("pause", "unpause", "set", "extend", "snapshot"),
+    "Players": ("add", "admit", "reset", "freeze", "retire"),
+    "Snapshots": ("tag", "untag", "pin", "unpin", "gc"),
+    "Hosts": ("actor_hosts", "park", "unpark", "drain"),
+    "History": ("undo",),
+}
+"""Group -> operations, in the order of the page."""
+DEEDS_GROUP = "Run"
 
 
 class OperationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,12 +36,18 @@ class OperationsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """One operation. what: one sentence. is_undoable: whether `undo` takes it back."""
+    """One operation or deed. what: one sentence. is_undoable: whether `undo` takes it back.
 
+    Fields:
+      is_deed: whether it is a deed on the whole run, which needs no live daemon.
+    """
+
+    group: str
     name: str
     what: str
     arguments: tuple[Argument, ...]
     is_undoable: bool
+    is_deed: bool
 
 
 class ChangeRow(msgspec.Struct, frozen=True):
@@ -48,12 +67,14 @@ class Operations(msgspec.Struct, frozen=True):
 
     Fields:
       refusal: why none can be carried out now; empty where they can.
-      names: argument -> words that fit it, for suggestions. changes: newest first.
+      names: argument -> words that fit it, for suggestions. settings: key of the configuration that may change now ->
+        its value. changes: newest first.
     """
 
     refusal: str
     forms: tuple[Form, ...]
     names: dict[str, tuple[str, ...]]
+    settings: dict[str, object]
     changes: tuple[ChangeRow, ...]
     name: str
     value: str
@@ -61,14 +82,36 @@ class Operations(msgspec.Struct, frozen=True):
 
 def read(run: OpenedRun, query: OperationsQuery) -> Operations:
     """Forms and changes of a run."""
+    settings = dict(_settings(run.config))
     return Operations(
         refusal=_refusal(run),
-        forms=tuple(Form(each.name, each.what, each.arguments, each.is_undoable) for each in OPERATIONS.values()),
-        names=_names(run),
+        forms=tuple(_forms()),
+        names=_names(run, settings),
+        settings=settings,
         changes=tuple(_changes(run)),
         name=query.name,
         value=query.value,
     )
+
+
+def _forms() -> Iterator[Form]:
+    for deed in DEEDS.values():
+        yield Form(DEEDS_GROUP, deed.name, deed.what, deed.arguments, is_undoable=False, is_deed=True)
+    for group, names in GROUPS.items():
+        for each in (OPERATIONS[name] for name in names):
+            yield Form(group, each.name, each.what, each.arguments, each.is_undoable, is_deed=False)
+
+
+def _settings(plain: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Keys that may change while the run goes, each with its value."""
+    if isinstance(plain, dict) and plain:
+        for key, value in plain.items():
+            yield from _settings(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(plain, list) and any(isinstance(each, dict) for each in plain):
+        for place, value in enumerate(plain):
+            yield from _settings(value, f"{path}.{place}")
+    elif path and live_problem(path) is None:
+        yield path, plain
 
 
 def _refusal(run: OpenedRun) -> str:
@@ -79,7 +122,7 @@ def _refusal(run: OpenedRun) -> str:
     return ""
 
 
-def _names(run: OpenedRun) -> dict[str, tuple[str, ...]]:
+def _names(run: OpenedRun, settings: dict[str, object]) -> dict[str, tuple[str, ...]]:
     state = run.state
     players = tuple(state.players)[:MAX_NAMES]
     roles = tuple(dict.fromkeys(player.role for player in state.players.values()))
@@ -96,11 +139,8 @@ def _names(run: OpenedRun) -> dict[str, tuple[str, ...]]:
         "limit": ("seconds", "core_seconds", "env_steps"),
         "name": tuple(state.tags),
         "event": changed,
-        "key": (
-            "learner.learning_rate",
-            "learner.entropy_cost",
-            *(f"players.{name}.step_weight" for name in players[:20]),
-        ),
+        "at": ("latest", *(f"snapshot:{name}" for name in snapshots)),
+        "key": (*settings, *(f"players.{name}.step_weight" for name in players[:20])),
     }
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
 from league.run.monitor import names
-from league.see.page.registry import NoQuery
+from league.see.page.page_parts import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
 from league.see.page.runs.metric_history import MetricSeries
 from league.see.page.runs.opened_run import OpenedRun
@@ -22,7 +22,7 @@ SILENT_S = 30.0
 LOW_DISK_BYTES = 1 << 30
 
 
-class Check(msgspec.Struct, frozen=True):
+class HealthSign(msgspec.Struct, frozen=True):
     """One sign of health. kind: "good", "warn" or "bad". text: one sentence; evidence: figures, may be empty."""
 
     kind: str
@@ -66,7 +66,7 @@ class Overview(msgspec.Struct, frozen=True):
     best: RatingRow | None
     ratings: RatingsOverTime | None
     speed: MetricSeries
-    checks: tuple[Check, ...]
+    checks: tuple[HealthSign, ...]
     yardsticks: YardstickFigures
     expected: str
     counts: str
@@ -111,40 +111,40 @@ def read(run: OpenedRun, query: NoQuery) -> Overview:
     )
 
 
-def checks(run: OpenedRun, account: RunAccount) -> tuple[Check, ...]:
+def checks(run: OpenedRun, account: RunAccount) -> tuple[HealthSign, ...]:
     """Signs of health of a run, the worst first."""
     found = [*_daemon_checks(run, account), *_league_checks(run)]
     if all(check.kind == "good" for check in found) and account.live:
-        found.append(Check("good", "No alert is open."))
+        found.append(HealthSign("good", "No alert is open."))
     order = ("bad", "warn", "good")
     return tuple(sorted(found, key=lambda check: order.index(check.kind)))
 
 
-def _daemon_checks(run: OpenedRun, account: RunAccount) -> list[Check]:
+def _daemon_checks(run: OpenedRun, account: RunAccount) -> list[HealthSign]:
     status, found = account.status, []
     if run.trouble:
-        found.append(Check("bad", run.trouble))
+        found.append(HealthSign("bad", run.trouble))
     if not account.began:
-        return [*found, Check("warn", "The run has not started yet.")]
+        return [*found, HealthSign("warn", "The run has not started yet.")]
     if account.live:
         kind = "good" if account.age_s < SILENT_S else "bad"
         text = "The daemon answers." if kind == "good" else "The daemon is silent."
-        found.append(Check(kind, text, f"{account.age_s:.0f} s"))
+        found.append(HealthSign(kind, text, f"{account.age_s:.0f} s"))
     elif status.phase in ("failed", "killed", "silent"):
-        found.append(Check("bad", f"The run is {status.phase}.", status.message))
+        found.append(HealthSign("bad", f"The run is {status.phase}.", status.message))
     else:
-        found.append(Check("good", f"The run is {status.phase}, in an orderly way.", status.message))
+        found.append(HealthSign("good", f"The run is {status.phase}, in an orderly way.", status.message))
     supervision = read_supervision(run.folder)
     if supervision is not None and supervision.gave_up:
-        found.append(Check("bad", "The supervisor has given the run up.", supervision.gave_up))
+        found.append(HealthSign("bad", "The supervisor has given the run up.", supervision.gave_up))
     elif supervision is not None and supervision.restarts:
         times = "once" if supervision.restarts == 1 else f"{supervision.restarts} times"
-        found.append(Check("warn", f"The run was restarted {times}.", supervision.last_crash))
-    found += [Check("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
+        found.append(HealthSign("warn", f"The run was restarted {times}.", supervision.last_crash))
+    found += [HealthSign("bad", _alert_text(alert), alert.alert) for alert in status.alerts]
     if status.stuck:
-        found.append(Check("bad", "A call of the game does not come back.", status.stuck))
+        found.append(HealthSign("bad", "A call of the game does not come back.", status.stuck))
     if status.parked:
-        found.append(Check("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
+        found.append(HealthSign("warn", "Hosts were lost again and again.", ", ".join(status.parked)))
     return found
 
 
@@ -152,25 +152,25 @@ def _alert_text(alert: AlertStatus) -> str:
     return f"{alert.text[:1].upper()}{alert.text[1:].rstrip('.')}."
 
 
-def _league_checks(run: OpenedRun) -> list[Check]:
+def _league_checks(run: OpenedRun) -> list[HealthSign]:
     state, last, found = run.state, run.metrics.last, []
     if state.training_paused:
         pause = state.training_pause
         who = "" if pause is None else f"by {pause.by}" + (f": {pause.reason}" if pause.reason else "")
-        found.append(Check("warn", "Training is paused.", who))
+        found.append(HealthSign("warn", "Training is paused.", who))
     if state.totals.aborted:
         share = state.totals.aborted / max(state.totals.games + state.totals.aborted, 1)
-        found.append(Check("bad" if share > 0.01 else "warn", "Games were thrown away.", f"{share:.2%} of all"))
+        found.append(HealthSign("bad" if share > 0.01 else "warn", "Games were thrown away.", f"{share:.2%} of all"))
     free = None if last is None else last.values.get(names.DISK_FREE.name)
     if free is not None and free < LOW_DISK_BYTES:
-        found.append(Check("bad", "The disk is nearly full.", f"{free / (1 << 20):,.0f} MiB are free"))
+        found.append(HealthSign("bad", "The disk is nearly full.", f"{free / (1 << 20):,.0f} MiB are free"))
     skipped = 0.0 if last is None else sum(last.values.get(names.SKIPPED.of(player), 0.0) for player in state.players)
     if skipped:
-        found.append(Check("warn", "Updates were skipped as they were not finite.", f"{skipped:,.0f} updates"))
+        found.append(HealthSign("warn", "Updates were skipped as they were not finite.", f"{skipped:,.0f} updates"))
     return found
 
 
-def _health(account: RunAccount, found: tuple[Check, ...]) -> LeagueVerdict:
+def _health(account: RunAccount, found: tuple[HealthSign, ...]) -> LeagueVerdict:
     """The worst sign of health as an answer."""
     amiss = [check for check in found if check.kind != "good"]
     if not amiss:

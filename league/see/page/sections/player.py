@@ -57,7 +57,7 @@ class PlayerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     player: str = ""
 
 
-class Line(msgspec.Struct, frozen=True):
+class MetricLine(msgspec.Struct, frozen=True):
     """One metric over time. label: of the metric without its player; meaning: for people."""
 
     label: str
@@ -69,10 +69,10 @@ class Chart(msgspec.Struct, frozen=True):
     """Metrics that are drawn together."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[MetricLine, ...]
 
 
-class Opponent(msgspec.Struct, frozen=True):
+class OpponentRow(msgspec.Struct, frozen=True):
     """Games of the player against one opponent.
 
     Fields:
@@ -131,7 +131,7 @@ class PlayerSection(msgspec.Struct, frozen=True):
     charts: tuple[Chart, ...]
     mix: dict[str, float]
     met: int
-    opponents: tuple[Opponent, ...]
+    opponents: tuple[OpponentRow, ...]
     gate: GateView | None
     trials: tuple[GateTrial, ...]
     changes: tuple[PlayerChange, ...]
@@ -179,13 +179,15 @@ def _charts(run: OpenedRun, player: str) -> Iterator[Chart]:
     for title, metrics in CHARTS:
         found = [(metric, run.metrics.series(metric.of(player))) for metric in metrics]
         lines = tuple(
-            Line(metric.name.rpartition("/")[2], metric.meaning, series) for metric, series in found if series.steps
+            MetricLine(metric.name.rpartition("/")[2], metric.meaning, series)
+            for metric, series in found
+            if series.steps
         )
         if lines:
             yield Chart(title, lines)
 
 
-def _opponents(state: LeagueState, player: PlayerState) -> list[Opponent]:
+def _opponents(state: LeagueState, player: PlayerState) -> list[OpponentRow]:
     """Everyone that the player has met, those whose games weigh most first."""
     payoff, population = state.payoff, state.population
     cells = payoff.cells_of(player.policy)
@@ -199,7 +201,7 @@ def _opponents(state: LeagueState, player: PlayerState) -> list[Opponent]:
     kinds = population.kind.values[away]
     order = np.lexsort((away, -games, -weights)).tolist()
     return [
-        Opponent(
+        OpponentRow(
             population.names[int(away[i])],
             _kind(int(kinds[i]), is_own=int(away[i]) == player.policy),
             int(games[i]),
@@ -215,7 +217,7 @@ def _kind(kind: int, *, is_own: bool) -> str:
     return "itself" if is_own else {PLAYER: "player", SNAPSHOT: "snapshot"}.get(kind, "fixed")
 
 
-def _mix(opponents: list[Opponent]) -> dict[str, float]:
+def _mix(opponents: list[OpponentRow]) -> dict[str, float]:
     total = sum(opponent.weight for opponent in opponents)
     mix = dict.fromkeys(("itself", "player", "snapshot", "fixed"), 0.0)
     for opponent in opponents if total else ():

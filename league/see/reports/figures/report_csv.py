@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from league.see.reports.figures.report import Report, RunFigures
+from league.see.reports.figures.figures_page import Report, RunFigures
 from league.text_table import TextTable
 
 Cell = str | int | float | None

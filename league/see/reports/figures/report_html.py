@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from league.see.reports.figures.report import Report
+from league.see.reports.figures.figures_page import Report
 
 ASSETS = Path(__file__).parents[2] / "page" / "assets"
 MAIN = "plots/report.js"

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from league.envs.text.number_text import number_text
 from league.run.monitor import names
 from league.see.reports.figures.comparison import Comparison
+from league.see.reports.figures.figures_page import Report, RunFigures
 from league.see.reports.figures.meta_game import MetaGame
 from league.see.reports.figures.payoff_matrix import PayoffMatrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime
-from league.see.reports.figures.report import Report, RunFigures
 from league.see.reports.figures.yardsticks import YardstickFigures
 from league.wording import counted
 

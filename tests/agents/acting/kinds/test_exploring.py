@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from league.agents.acting.kinds.registry import ActingPlace, make_acting
+from league.agents.acting.kinds.acting_kinds import ActingPlace, make_acting
 from league.agents.acting.policy import ActInputs
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from league.agents.acting.arena import Arena
+from league.agents.acting.kinds.acting_kinds import ACTING, ActingPlace, make_acting
 from league.agents.acting.kinds.config import ACTING_OPTIONS
-from league.agents.acting.kinds.registry import ACTING, ActingPlace, make_acting
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network

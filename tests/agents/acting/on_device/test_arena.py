@@ -93,13 +93,15 @@ def test_a_seat_keeps_its_policy_for_a_whole_episode_and_across_leases() -> None
     arena, policies = arena_of(env, MLP, num_envs=8), policies_of(env, MLP)
     list(arena.run(LEAGUE, policies, steps=3))
     arena.take_outcomes()
-    before = [arena._assignments[index].policies for index in arena._assignment_of.tolist()]
+    before = [arena._seating.assignments[index].policies for index in arena._seating.assignment_of.tolist()]
     other = (Table(("home", "home"), (True, True), 1.0),)
     list(arena.run(other, {"home": policies["home"]}, steps=1))  # no game of Connect Four has ended yet
-    assert [arena._assignments[index].policies for index in arena._assignment_of.tolist()] == before
+    assert [arena._seating.assignments[index].policies for index in arena._seating.assignment_of.tolist()] == before
     list(arena.run(other, {"home": policies["home"]}, steps=60))
     assert {totals.policies for totals in arena.take_outcomes()} == {*before, ("home", "home")}
-    assert set(arena._policies) == {"home"} | {name for table in arena._assignments for name in table.policies}
+    assert set(arena._seating.policies) == {"home"} | {
+        name for table in arena._seating.assignments for name in table.policies
+    }
 
 
 def test_more_assignments_than_the_tables_hold() -> None:
@@ -147,7 +149,7 @@ def test_one_graph_serves_every_lease_of_about_as_many_policies() -> None:
         arena.take_outcomes()
         list(arena.run(table, policies, steps=20))
         assert arena._graph is graph
-        for policy, network in zip(arena._policies.values(), arena._acting._networks, strict=False):
+        for policy, network in zip(arena._seating.policies.values(), arena._acting._networks, strict=False):
             assert isinstance(policy, NetworkPolicy)
             for one, other in zip(policy.network.parameters(), network.parameters(), strict=True):
                 assert torch.equal(one, other)

@@ -16,7 +16,7 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.evolution.published import CandidateWeights
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
 from league.agents.restart_state import EMA, TARGET, TEACHER, WEIGHTS, Arrays, weights_of_size
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Weights
 
 
@@ -46,7 +46,7 @@ class RandomSearch:
         self._version, self.late_episodes = 0, 0
         self._search_around(values)
 
-    def update(self, blocks: Iterable[Episodes], inputs: UpdateInputs, *, ahead: object = None) -> UpdateResult:
+    def update(self, blocks: Iterable[SeatEpisodes], inputs: UpdateInputs, *, ahead: object = None) -> UpdateResult:
         """A step once every candidate has played."""
         del ahead
         if inputs.oldest_version != self._version:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from league.agents.learner.algorithms.algorithms import UPDATERS
 from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.objective import LossWeights
-from league.agents.learner.algorithms.registry import UPDATERS
 from league.agents.learner.config import EVOLUTION, LearnerConfig
 from league.agents.learner.evolution import noise_table as tables
 from league.agents.learner.evolution.es_updater import ESUpdater
@@ -21,7 +21,7 @@ from league.agents.learner.evolution.published import CandidateWeights, EvolvedW
 from league.agents.learner.evolution.ranks import centred_ranks
 from league.agents.learner.learner import Learner
 from league.agents.learner.step.updater import UpdateInputs
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Layout, Weights
 from tests.oracles.evolution_strategies import Adam, compute_centered_ranks, es_update
 
@@ -48,9 +48,9 @@ def inputs_of(version: int, *, learning_rate: float = 0.05) -> UpdateInputs:
     return UpdateInputs(learning_rate, LossWeights(0.0, 1.0), version, 1)
 
 
-def episodes_of(numbers: Any, returns: Any, *, version: int, decisions: int = 2) -> Episodes:
+def episodes_of(numbers: Any, returns: Any, *, version: int, decisions: int = 2) -> SeatEpisodes:
     count = len(numbers)
-    return Episodes(
+    return SeatEpisodes(
         perturbations=np.array(numbers, np.int32),
         returns=np.array(returns, np.float32),
         decisions=np.full(count, decisions, np.int32),
@@ -58,7 +58,7 @@ def episodes_of(numbers: Any, returns: Any, *, version: int, decisions: int = 2)
     )
 
 
-def mirrored(indices: NDArray[np.int64], returns: NDArray[np.float64], *, version: int) -> Episodes:
+def mirrored(indices: NDArray[np.int64], returns: NDArray[np.float64], *, version: int) -> SeatEpisodes:
     """Episodes of pairs [n] with returns [n, 2]: first all perturbations, then their opposites, last ones first."""
     numbers = np.concatenate([indices + 1, -(indices + 1)[::-1]])
     return episodes_of(numbers, np.concatenate([returns[:, 0], returns[::-1, 1]]), version=version)

@@ -13,7 +13,7 @@ from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.evolution.evolution_updater import make_evolving
 from league.agents.learner.step.updater import UpdateInputs
-from league.agents.unroll.episodes import Episodes
+from league.agents.unroll.episodes import SeatEpisodes
 from league.agents.weights import Layout, Weights
 from league.config.loading import parse_config
 from league.config.plugin_checks import require_working_names
@@ -48,7 +48,7 @@ def test_it_solves_a_sphere() -> None:
     updater = make_evolving(np.full(size, 2.0, np.float32), config, seed=3)
     for version in range(120):
         candidates = updater.published(Weights(updater.weights(), layout, version)).candidates  # type: ignore[attr-defined]
-        episodes = Episodes(
+        episodes = SeatEpisodes(
             perturbations=np.arange(1, len(candidates) + 1, dtype=np.int32),
             returns=-np.square(candidates).sum(axis=1),
             decisions=np.ones(len(candidates), np.int32),

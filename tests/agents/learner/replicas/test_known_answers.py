@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from league.agents.learner.algorithms.registry import COMPRESSORS, TOPOLOGIES
+from league.agents.learner.algorithms.algorithms import COMPRESSORS, TOPOLOGIES
 from league.agents.learner.replicas.compressors import make_compressor
 from league.agents.learner.replicas.gossip import PeerCopies
 from league.agents.learner.replicas.topologies import make_topology

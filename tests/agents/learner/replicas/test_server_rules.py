@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from league.agents.learner.replicas.free_config import ParameterServerConfig
-from league.agents.learner.replicas.parameter_shard import ParameterShard, Push, Verdict
+from league.agents.learner.replicas.parameter_shard import ParameterShard, Push, ShardAnswer
 from league.agents.learner.replicas.server_rules import (
     OUTLIER_BATCHES,
-    Clocks,
     LossOutliers,
+    ReplicaClocks,
     part_bounds,
     stale_weight,
     weighted_mean,
@@ -47,7 +47,7 @@ def test_weighted_mean_of_means_is_the_mean_over_all_decisions() -> None:
 
 
 def test_nobody_begins_when_too_far_ahead_of_one_at_work_and_all_do_once_that_one_is_gone() -> None:
-    clocks = Clocks(max_ahead=2)
+    clocks = ReplicaClocks(max_ahead=2)
     for rank in (0, 1):
         clocks.join(rank)
         clocks.begin(rank)
@@ -118,9 +118,9 @@ def test_a_shard_scales_drops_and_counts_what_is_stale(tmp_path) -> None:
         for rank in (0, 1):
             assert shard.join(rank) == []
         for step in range(3):
-            assert shard.push(0, Push(1 + step, 5.0, 0.5)) == [(0, Verdict(0, 1.0))]
+            assert shard.push(0, Push(1 + step, 5.0, 0.5)) == [(0, ShardAnswer(0, 1.0))]
         assert shared.values.tolist() == [-1.5, -1.5]
-        assert shard.push(1, Push(1, 5.0, 0.5)) == [(1, Verdict(3, weight))]
+        assert shard.push(1, Push(1, 5.0, 0.5)) == [(1, ShardAnswer(3, weight))]
         assert shared.values.tolist() == [-1.5 - 5.0 * weight] * 2
         assert (shared.version, vector.steps) == (4 + (weight > 0), 3 + (weight > 0))
 
@@ -133,7 +133,7 @@ def test_a_synchronous_shard_waits_for_all_who_are_there_and_takes_the_weighted_
     assert shard.push(0, Push(1, 30.0, 1.0)) == []
     assert shard.push(2, None) == []  # its gradient was not finite
     assert shared.values.tolist() == [0.0, 0.0]
-    assert sorted(shard.push(1, Push(1, 10.0, 1.0))) == [(rank, Verdict()) for rank in range(3)]
+    assert sorted(shard.push(1, Push(1, 10.0, 1.0))) == [(rank, ShardAnswer()) for rank in range(3)]
     np.testing.assert_allclose(shared.values, -(0.75 * 1.0 + 0.25 * 2.0), rtol=1e-6)
     shard.push(0, Push(2, 1.0, 1.0))
     shard.push(1, Push(2, 1.0, 1.0))
@@ -145,17 +145,17 @@ def test_waiting_replicas_are_answered_when_the_slowest_has_come_on_or_is_lost(t
     shard, _, _ = shard_of(tmp_path, zeros, max_staleness=1, on_stale="wait")
     shard.join(0)
     shard.join(1)
-    assert shard.begin(1) == [(1, Verdict())]
-    assert shard.begin(0) == [(0, Verdict())]
+    assert shard.begin(1) == [(1, ShardAnswer())]
+    assert shard.begin(0) == [(0, ShardAnswer())]
     shard.push(0, Push(1, 1.0, 1.0))
-    assert shard.begin(0) == [(0, Verdict())]
+    assert shard.begin(0) == [(0, ShardAnswer())]
     shard.push(0, Push(2, 1.0, 1.0))
     assert shard.begin(0) == []
-    assert shard.push(1, Push(1, 1.0, 1.0)) == [(1, Verdict(2, 1.0)), (0, Verdict())]
+    assert shard.push(1, Push(1, 1.0, 1.0)) == [(1, ShardAnswer(2, 1.0)), (0, ShardAnswer())]
     shard.begin(1)
     shard.push(0, Push(3, 1.0, 1.0))
     assert shard.begin(0) == []
-    assert shard.leave(1) == [(0, Verdict())]
+    assert shard.leave(1) == [(0, ShardAnswer())]
 
 
 @pytest.mark.parametrize("lag", [0, 1, 2, 4, 8])
@@ -179,7 +179,7 @@ def test_sgd_with_a_fixed_lag_diverges_exactly_above_its_bound(lag, tmp_path) ->
         for step in range(3000):
             rank = step % len(replicas)
             ((_, verdict),) = shard.push(rank, Push(fetched[rank], 1.0, factor * bound))
-            assert verdict == Verdict(min(step, lag), 1.0)
+            assert verdict == ShardAnswer(min(step, lag), 1.0)
             gradients[rank][0], fetched[rank] = float(vector.values), shared.version
             sizes.append(abs(float(vector.values)))
         assert (max(sizes[-100:]) > max(sizes[:100])) is diverges

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from league.agents.learner.algorithms.registry import OPTIMIZERS
+from league.agents.learner.algorithms.algorithms import OPTIMIZERS
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.step.optimizer import FlatOptimizer
 from league.agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig

@@ -13,6 +13,7 @@ from league.core.matchmaking.matchmakers import softmax
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.meta_game import mixture_weights
 from league.core.metagame.ratings import league_ratings
+from league.core.state.built_ins import MATCHMAKERS, load, options_of
 from league.core.state.commands import FinishLease, ImportPolicy, Refused
 from league.core.state.events import MixtureSolved, PlayerReset
 from league.core.state.league_config import (
@@ -23,7 +24,6 @@ from league.core.state.league_config import (
 )
 from league.core.state.population_config import FixedOpponentConfig, MetaGameConfig, PopulationConfig
 from league.core.state.records import AssignmentOutcome, Lease
-from league.core.state.registry import MATCHMAKERS, load, options_of
 from league.policies.nash_export import league_mixture
 from tests.league.core.own_components import MATCHMAKER
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from league.core.matchmaking.roles import MatchmakingView, matchmaker_of, monotone_tail_start
+from league.core.state.built_ins import MATCHMAKERS
 from league.core.state.league_config import PlayerConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population import FIXED_OPPONENT, PLAYER, SNAPSHOT, Population
-from league.core.state.registry import MATCHMAKERS
 from tests.league.core.own_components import MATCHMAKER
 
 ROLE_OF = {"main": "main_agent", "opponent": "main_agent", "exploiter": "main_exploiter", "hunter": "league_exploiter"}

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import league.policies.most_even
 import league.policies.nash_lp
 from league.core.metagame.solvers import AUTO, Solver, exploitability, regret_matching, solver_of
-from league.core.state.registry import SOLVERS
+from league.core.state.built_ins import SOLVERS
 from league.envs.plugins import admit
 from league.policies.most_even import most_even
 from league.policies.nash_lp import MAX_POLICIES, least_beaten, nash

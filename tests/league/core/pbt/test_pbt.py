@@ -11,6 +11,7 @@ from league.core.directives import view_of
 from league.core.matchmaking.roles import MainAgent
 from league.core.pbt.pbt import explored, first_values, own_config, pinned_checkpoints, with_self_play
 from league.core.pbt.pbt_selection import SelectionTrial, selection_of
+from league.core.state.built_ins import PBT_SELECTIONS, options_of
 from league.core.state.commands import (
     ConfirmReset,
     ConfirmSnapshot,
@@ -31,7 +32,6 @@ from league.core.state.league_config import (
 )
 from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import Directive, Hyperparameter
-from league.core.state.registry import PBT_SELECTIONS, options_of
 from league.core.state.state import digest
 from tests.league.core.own_components import SELECTION
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of

@@ -13,6 +13,7 @@ from league.core.gates.gates import ThresholdGate
 from league.core.gates.posterior_gate import PosteriorGate
 from league.core.lifecycle import apply_created, create_league
 from league.core.matchmaking.roles import MainAgent
+from league.core.state.built_ins import GATES, MATCHMAKERS, ComponentOptionsError, dotted, load
 from league.core.state.commands import CreateLeague
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import (
@@ -22,7 +23,6 @@ from league.core.state.league_config import (
     PlayerConfig,
     RatingConfig,
 )
-from league.core.state.registry import GATES, MATCHMAKERS, ComponentOptionsError, dotted, load
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import decode, encode
 from league.envs.plugins import admit

@@ -9,6 +9,7 @@ import msgspec
 import pydantic
 import pytest
 
+from league.core.state.built_ins import PRESETS
 from league.core.state.events import EVENTS, LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
@@ -18,7 +19,6 @@ from league.core.state.population_config import (
     PbtConfig,
     PopulationConfig,
 )
-from league.core.state.registry import PRESETS
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import SimulatedLeague
 

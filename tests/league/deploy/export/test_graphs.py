@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.watch.graph_cases import CASES
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import Network, build_network
-from league.agents.nets.registry import CORES, ENCODERS, HEADS
+from league.agents.nets.network_parts import CORES, ENCODERS, HEADS
 from league.agents.nets.seat_groups import SeatGroupNetworks
 from league.deploy.export import graphs
 from league.deploy.export.exporter import export_policy

@@ -13,10 +13,11 @@ import pytest
 from league.errors import LeagueError
 from league.hosts.on_ray import tasks as ray_tasks
 from league.hosts.on_ray.cluster import Cluster
-from league.hosts.on_ray.tasks import RayTasks, TasksFailed
+from league.hosts.on_ray.tasks import RayTasks
 from league.judge.tournaments.batches import Where
 from league.judge.tournaments.records import TournamentConfig
 from league.judge.tournaments.run_tournament import play_tournament
+from league.processes.tasks import TasksFailed
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

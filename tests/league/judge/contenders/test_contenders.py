@@ -33,11 +33,12 @@ from league.judge.contenders.finding import (
     remarks_on,
     require_playable,
 )
-from league.judge.matches.contest import ContestConditions, play_batch
-from league.judge.matches.match import play_match
+from league.judge.matches.contest import ContestConditions
+from league.judge.matches.match import Match
 from league.policies.exact.load_policy import load_policy
 from tests.league.judge.contenders.fake_engines import GTP, UCI, made
 from tests.league.judge.matches.eval_runs import FOUR, TINY_LSTM, MadeRun, constant_network, network_of, scaled
+from tests.league.judge.played_batch import play_batch
 
 ROSHAMBO = EnvConfig("rock_paper_scissors")
 TOKEN = "a-token-of-some-length"
@@ -241,5 +242,5 @@ def test_a_served_policy_keeps_the_memory_of_the_games_in_play_alone(runs: Path,
         with contender.open(game, conditions) as policy, bot.open(game, conditions) as other:
             assert isinstance(policy, RemotePolicy)
             for seed in range(3):
-                play_match(FOUR, [policy, other], games=8, seed=seed)
+                Match(FOUR, [policy, other], seed=seed).play(8)
             assert len(policy._states) == 4 * game.spec.num_seats, "eight games are four at a time, once for each side"

@@ -12,9 +12,10 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, UnknownContender
 from league.judge.contenders.finding import find_contenders, require_playable
-from league.judge.matches.contest import ContestConditions, play_batch
+from league.judge.matches.contest import ContestConditions
 from league.judge.matches.match_result import MatchResult
 from tests.league.judge.contenders.fake_engines import GTP, UCI, made
+from tests.league.judge.played_batch import play_batch
 
 GO = EnvConfig("openspiel:go(board_size=5)")
 CHESS = EnvConfig("pettingzoo:classic/chess_v6")

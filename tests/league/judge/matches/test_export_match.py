@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from league.core.state.records import GameKind
+from league.judge.matches import evaluation as match_report
 from league.judge.matches import export_match
-from league.judge.matches import report as match_report
 from league.judge.matches.export_match import keep_export_matches
 from league.policies.auto_export import AUTO, BEST, EMA, LAST, ExactExports, ExportMatch, auto_choice
 from league.policies.exact_file import made_of, read_exact, write_exact

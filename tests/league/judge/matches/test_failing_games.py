@@ -11,7 +11,7 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 from league.envs.protocol import EnvConfig, EnvError
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import MatchResult
 from tests.league.judge.matches.eval_runs import RulePolicy, always
 
@@ -62,7 +62,7 @@ class Fragile(ParallelEnv):
 def played(games: int = 80, **rules: Any) -> MatchResult:
     Fragile.made = -1  # the one that only shows its spec comes first
     policies = [RulePolicy(always(0)), RulePolicy(always(1))]
-    return play_match(EnvConfig(f"{__name__}:Fragile", kwargs=rules), policies, games=games, seed=3)
+    return Match(EnvConfig(f"{__name__}:Fragile", kwargs=rules), policies, seed=3).play(games)
 
 
 def test_groups_with_a_failed_game_count_for_nobody_and_the_others_as_ever(caplog: pytest.LogCaptureFixture) -> None:

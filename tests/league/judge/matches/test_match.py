@@ -18,7 +18,8 @@ from league.agents.nets.network import build_network
 from league.envs.bots import make_bot
 from league.envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from league.envs.registry import spec_of
-from league.judge.matches.match import play_match, seat_holders
+from league.judge.matches.game_batch import OutOfTime, idle_actions
+from league.judge.matches.match import Match, seat_holders
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.observation import ObservationMismatch
 from tests.agents.learner.learner_cases import weights_in
@@ -44,7 +45,7 @@ def first_positions(
             notes.append((board.copy(), int(inputs.turn.seat[inputs.slots][0])))
         return first_legal(inputs)
 
-    play_match(game, [RulePolicy(rule)], games=40, seed=seed, opening_plies=opening_plies)
+    Match(game, [RulePolicy(rule)], seed=seed, opening_plies=opening_plies).play(40)
     return [board for board, _ in notes], [seat for _, seat in notes]
 
 
@@ -86,7 +87,7 @@ def test_team_mates_are_held_by_one_contender() -> None:
 
 
 def test_every_game_is_counted_once_and_in_one_way() -> None:
-    result = play_match(FOUR, [bot("tactical", 1), bot("random", 2)], games=60, seed=0)
+    result = Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=0).play(60)
     wins, draws, losses = result.counts()
     assert result.games == wins + draws + losses == 60
     assert result.counts(1, 0) == (losses, draws, wins)
@@ -104,7 +105,7 @@ def use_unequal_games(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
 def test_a_slot_that_has_played_its_game_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     use_unequal_games(monkeypatch)
     policy = RulePolicy(always(0))
-    play_match(EnvConfig("unequal"), [policy], games=40, seed=0)
+    Match(EnvConfig("unequal"), [policy], seed=0).play(40)
     asked = np.bincount([game for batch in policy.asked for game in batch], minlength=20)
     assert asked.tolist() == [2 * 1, 2 * 10] * 10, "both rotations together"
 
@@ -112,27 +113,27 @@ def test_a_slot_that_has_played_its_game_is_not_asked_again(monkeypatch: pytest.
 def test_long_and_short_games_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even slots end after one turn won by the first seat, odd ones after ten won by the second: half each."""
     use_unequal_games(monkeypatch)
-    result = play_match(EnvConfig("unequal"), [RulePolicy(always(0)), RulePolicy(always(0))], games=40, seed=0)
+    result = Match(EnvConfig("unequal"), [RulePolicy(always(0)), RulePolicy(always(0))], seed=0).play(40)
     assert result.counts() == (20, 0, 20)
     assert result.by_team(0) == (0.5, 0.5)
     assert result.mean_steps == 5.5
 
 
 def test_simultaneous_games_have_no_opening() -> None:
-    result = play_match(ROSHAMBO, [RulePolicy(always(1)), RulePolicy(always(0))], games=10, seed=0)
+    result = Match(ROSHAMBO, [RulePolicy(always(1)), RulePolicy(always(0))], seed=0).play(10)
     assert result.mean_steps == 1.0
     assert result.by_team(0) == (1.0, 1.0)
     assert result.counts() == (10, 0, 0)
 
 
 def test_contenders_keep_their_results_when_the_seats_rotate() -> None:
-    result = play_match(ROSHAMBO, [RulePolicy(always(0)), RulePolicy(always(1))], games=10, seed=0)
+    result = Match(ROSHAMBO, [RulePolicy(always(0)), RulePolicy(always(1))], seed=0).play(10)
     assert result.counts() == (0, 0, 10)
     assert result.mean_return(0).value == -result.mean_return(1).value < 0
 
 
 def test_the_same_seed_gives_the_same_match() -> None:
-    first, second = (play_match(FOUR, [bot("tactical", 1), bot("random", 2)], games=40, seed=9) for _ in range(2))
+    first, second = (Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=9).play(40) for _ in range(2))
     assert first.counts() == second.counts()
     assert first.steps == second.steps
 
@@ -140,7 +141,7 @@ def test_the_same_seed_gives_the_same_match() -> None:
 def test_large_matches_are_cut_into_batches_that_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(match_module, "MAX_BATCH", 8)
     finished: list[int] = []
-    result = play_match(FOUR, [bot("tactical", 1), bot("random", 2)], games=44, seed=0, progress=finished.append)
+    result = Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=0).play(44, progress=finished.append)
     assert result.games == sum(result.counts()) == 44
     assert finished == [8, 8, 8, 8, 6, 6]
 
@@ -155,19 +156,32 @@ def test_a_core_state_belongs_to_its_slot(opening_plies: int) -> None:
         return first_legal(inputs)
 
     home = RulePolicy(rule, core_size=1)
-    play_match(FOUR, [home, RulePolicy(first_legal, core_size=3)], games=20, seed=0, opening_plies=opening_plies)
+    Match(FOUR, [home, RulePolicy(first_legal, core_size=3)], seed=0, opening_plies=opening_plies).play(20)
 
 
 def test_games_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     use_unequal_games(monkeypatch, lengths=(9, 50))
     with pytest.raises(EnvError, match="have not ended after 10 turns"):
-        play_match(EnvConfig("unequal"), [RulePolicy(always(0))], games=8, seed=0)
+        Match(EnvConfig("unequal"), [RulePolicy(always(0))], seed=0).play(8)
 
 
-@pytest.mark.parametrize("games", [0, 7, -2])
-def test_a_match_is_a_whole_number_of_pairs(games: int) -> None:
-    with pytest.raises(ValueError, match="multiple of 2"):
-        play_match(FOUR, [bot("random")], games=games, seed=0)
+def test_a_match_is_a_whole_number_of_pairs() -> None:
+    assert Match(FOUR, [bot("random")], seed=0).play(7).games == 8
+    for games in (0, -2):
+        with pytest.raises(ValueError, match="positive number"):
+            Match(FOUR, [bot("random")], seed=0).play(games)
+
+
+def test_parts_of_a_match_have_games_of_their_own_and_add_up() -> None:
+    match = Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=0)
+    assert match.result is None
+    first, second = match.play(20), match.play(10)
+    assert first.steps == Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=0).play(20).steps
+    assert second.steps != Match(FOUR, [bot("tactical", 1), bot("random", 2)], seed=0).play(10).steps
+    with pytest.raises(OutOfTime):
+        match.play(10, still=lambda: False)
+    assert match.result is not None
+    assert (match.result.games, match.result.steps) == (30, first.steps + second.steps)
 
 
 def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
@@ -176,12 +190,12 @@ def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
     def rule(inputs: ActInputs) -> NDArray[np.generic]:
         return np.full((len(inputs.slots), 1), 50.0, np.float32)
 
-    far = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(rule)], games=2, seed=0)
+    far = Match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(rule)], seed=0).play(2)
 
     def at_the_bound(inputs: ActInputs) -> NDArray[np.generic]:
         return np.full((len(inputs.slots), 1), 2.0, np.float32)
 
-    near = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(at_the_bound)], games=2, seed=0)
+    near = Match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(at_the_bound)], seed=0).play(2)
     assert far.mean_return().value == near.mean_return().value
 
 
@@ -198,12 +212,12 @@ def test_a_loaded_policy_answers_within_the_bounds_of_a_box() -> None:
 
 def test_games_that_are_over_step_on_with_legal_parts_and_openings_are_legal() -> None:
     config = EnvConfig("probe_sub_actions", {"masked": True, "num_seats": 1})
-    result = play_match(config, [bot("random")], games=30, seed=0)
+    result = Match(config, [bot("random")], seed=0).play(30)
     assert result.games == 30
     env = match_module.make(config, num_envs=5)
     turn = env.reset(1)
     for _ in range(6):
-        turn = env.step(match_module.idle_actions(env.spec, turn))
+        turn = env.step(idle_actions(env.spec, turn))
 
 
 def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() -> None:
@@ -222,7 +236,7 @@ def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() 
 
 def test_too_many_contenders_are_refused() -> None:
     with pytest.raises(ValueError, match="3 contenders do not fit the 2 teams"):
-        play_match(FOUR, [bot("random")] * 3, games=6, seed=0)
+        Match(FOUR, [bot("random")] * 3, seed=0).play(6)
 
 
 class UnequalGames:
@@ -288,6 +302,6 @@ class FailsInMostGames(BotPolicy):
 
 
 def test_the_length_of_a_game_is_that_of_games_that_count() -> None:
-    result = play_match(EnvConfig("tic_tac_toe"), [FailsInMostGames(), bot("random")], games=8, seed=0)
+    result = Match(EnvConfig("tic_tac_toe"), [FailsInMostGames(), bot("random")], seed=0).play(8)
     assert (result.games, result.aborted) == (2, (6, 0))
     assert 5 <= result.mean_steps <= 9

@@ -12,7 +12,7 @@ import pytest
 from league.agents.acting.policy import ActInputs
 from league.envs.plugins import admit
 from league.envs.protocol import EnvConfig
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import MatchResult
 from league.judge.recording.recorder import record_game
 from league.judge.recording.recording import Recording
@@ -55,7 +55,7 @@ def recorded(env: EnvConfig, *, is_recorded: bool = True) -> tuple[MatchResult, 
     kept: list[Replay] = []
     recording = Recording((SeatHolder("home"), SeatHolder("away")), kept.append) if is_recorded else None
     policies = [RulePolicy(mixed), RulePolicy(mixed)]
-    result = play_match(env, policies, games=2 * GROUPS, seed=3, recording=recording)
+    result = Match(env, policies, seed=3, recording=recording).play(2 * GROUPS)
     admit(found.entry for replay in kept for found in names_of_replay(replay))
     return result, [decode_replay(encode_replay(replay)) for replay in kept]
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from league.envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.judge.matches.evaluation import Conditions, EvalReport, PlayerRow, ReturnRow, team_names
 from league.judge.matches.match_result import Interval, score_games
 from league.judge.matches.pairs import PairRow, pair_row
-from league.judge.matches.report import Conditions, EvalReport, PlayerRow, ReturnRow, team_names
 from league.judge.matches.report_table import report_csv, report_lines
 from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import FOUR, MadeRun, constant_network

@@ -7,7 +7,7 @@ import pytest
 
 from league.agents.acting.policy import ActInputs, ActOutputs
 from league.envs.protocol import EnvConfig
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 
 
 class Fixed:
@@ -32,7 +32,7 @@ def test_a_team_wins_by_what_all_its_seats_did_and_margins_count_a_seat(teams: t
     """A seat is paid the sum of its team's numbers less that of the other team's."""
     seats = [tuple(f"seat_{seat}" for seat, own in enumerate(teams) if own == team) for team in (0, 1)]
     config = EnvConfig(GAME.id, {"teams": list(teams)}, teams=tuple(seats))
-    result = play_match(config, [Fixed(2), Fixed(1)], games=20, seed=0)
+    result = Match(config, [Fixed(2), Fixed(1)], seed=0).play(20)
     sizes = [teams.count(0), teams.count(1)]
     expected = [2 * sizes[own] - sizes[1 - own] for own in (0, 1)]
     assert result.games == 20

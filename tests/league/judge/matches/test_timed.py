@@ -13,8 +13,9 @@ from league.envs.protocol import EnvConfig, EnvError
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches import bots_to_play
 from league.judge.matches import timed as timed_module
-from league.judge.matches.report import evaluate_run
-from league.judge.matches.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from league.judge.matches.evaluation import evaluate_run
+from league.judge.matches.match import Match
+from league.judge.matches.timed import Deadline, Meeting, affordable, play_all
 from tests.league.judge.matches.eval_runs import MadeRun, RulePolicy, constant_network, first_legal
 
 FOUR = EnvConfig("connect_four")
@@ -32,42 +33,40 @@ class Clock:
         return self.now
 
 
-def play(games: int) -> Play:
-    def open_policies(meeting: Meeting, seed: int) -> list[RulePolicy]:
-        return [RulePolicy(first_legal), bot_policy(meeting[1], seed=seed)]  # type: ignore[list-item]
-
-    return Play(FOUR, open_policies, games, seed=1, opening_plies=2)  # type: ignore[arg-type]
+def matches(*names: str) -> dict[Meeting, Match]:
+    home = RulePolicy(first_legal)
+    return {("first", name): Match(FOUR, [home, bot_policy(name, seed=1)], seed=1) for name in names}
 
 
-MEETINGS: list[Meeting] = [("first", "random"), ("first", "tactical")]
+BOTS = ("random", "tactical")
 
 
 def test_with_time_enough_every_game_is_played() -> None:
     deadline = Deadline.after(1e9, clock=Clock(0.001))
-    results = play_all(play(100), MEETINGS, Count(200, None), teams=2, deadline=deadline)
-    assert {meeting: result.games for meeting, result in results.items()} == dict.fromkeys(MEETINGS, 100)
+    results = play_all(matches(*BOTS), games=100, teams=2, deadline=deadline)
+    assert {meeting[1]: result.games for meeting, result in results.items()} == dict.fromkeys(BOTS, 100)
 
 
 def test_when_the_time_is_over_every_meeting_has_games_and_nothing_runs_on() -> None:
     clock = Clock(0.01)
     deadline = Deadline.after(1.5, clock=clock)
-    results = play_all(play(10_000), MEETINGS, Count(20_000, None), teams=2, deadline=deadline)
-    assert set(results) == set(MEETINGS)
+    results = play_all(matches(*BOTS), games=10_000, teams=2, deadline=deadline)
+    assert {meeting[1] for meeting in results} == set(BOTS)
     assert all(2 <= result.games < 10_000 for result in results.values())
     assert clock.now < 2.0
 
 
 def test_no_time_at_all_plays_nothing() -> None:
     deadline = Deadline.after(0.0, clock=Clock(0.01))
-    assert play_all(play(100), MEETINGS, Count(200, None), teams=2, deadline=deadline) == {}
+    assert play_all(matches(*BOTS), games=100, teams=2, deadline=deadline) == {}
 
 
 def test_rounds_add_up_to_all_games() -> None:
     deadline = Deadline.after(1e9, clock=Clock(0.001))
-    whole = play_all(play(42), MEETINGS[:1], Count(42, None), teams=2, deadline=None)
-    rounds = play_all(play(42), MEETINGS[:1], Count(42, None), teams=2, deadline=deadline)
-    assert rounds[MEETINGS[0]].games == whole[MEETINGS[0]].games == 42
-    assert rounds[MEETINGS[0]].num_groups == 21
+    whole = play_all(matches("random"), games=42, teams=2, deadline=None)
+    rounds = play_all(matches("random"), games=42, teams=2, deadline=deadline)
+    assert [result.games for result in (*whole.values(), *rounds.values())] == [42, 42]
+    assert rounds["first", "random"].num_groups == 21
 
 
 def test_a_bot_too_dear_for_the_time_is_left_out_with_a_sentence() -> None:
@@ -150,7 +149,9 @@ def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeyp
     made = MadeRun(tmp_path / "run", env=FOUR)
     made.snapshot("main-0", constant_network(made.config, action=1))
     clock = Clock(0.01)
-    monkeypatch.setattr("league.judge.matches.report.Deadline.after", lambda limit_s: Deadline(limit_s, limit_s, clock))
+    monkeypatch.setattr(
+        "league.judge.matches.evaluation.Deadline.after", lambda limit_s: Deadline(limit_s, limit_s, clock)
+    )
     report = evaluate_run(made.close(), players=["best"], bots=["random"], games=10_000, limit_s=1.0)
     assert 0 < report.pairs[0].games < 10_000
     assert "stopped at the time limit of 1 s" in report.notes[-1]

@@ -22,7 +22,7 @@ from league.judge.probes.request import ProbeRequest
 from league.run.monitor import names
 from league.run.monitor.jsonl_sink import last_row
 from league.see.reports.probes import read_probes
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.tiny_runs import ONE_PLAYER, history_of, start, state_of, tiny
 

@@ -15,7 +15,7 @@ from league.core.state.commands import BeginProbe, EndProbe
 from league.core.state.records import ProbeOutcome, ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import score_games
 from league.judge.probes import yardsticks
 from league.judge.probes.matches import score_of
@@ -126,7 +126,7 @@ def test_the_mean_return_is_that_of_games_of_fixed_seeds_with_its_interval() -> 
     returns = []
     for number, games in enumerate((1, 4, 15)):
         seed = subject.seed if number == 0 else int(np.random.default_rng([subject.seed, number]).integers(2**31))
-        match = play_match(subject.env, [policy], games=games, seed=seed, opening_plies=0)
+        match = Match(subject.env, [policy], seed=seed, opening_plies=0).play(games)
         returns += match.team_returns.ravel().tolist()
     assert reading.value == pytest.approx(np.mean(returns))
     half = 1.644854 * float(np.std(returns, ddof=1)) / math.sqrt(20)

@@ -22,9 +22,9 @@ from league.judge.tournaments.formats import format_named
 from league.judge.tournaments.head_to_head import play_head_to_head
 from league.judge.tournaments.play_round import play_round
 from league.judge.tournaments.records import BatchKey, TournamentConfig, played_batch
-from league.judge.tournaments.report import sprt_csv
 from league.judge.tournaments.run_tournament import play_tournament
 from league.judge.tournaments.tournament import Tournament
+from league.judge.tournaments.tournament_report import sprt_csv
 
 HERE = Where(jobs=1)
 SPRT = SprtConfig(elo0=0.0, elo1=200.0)

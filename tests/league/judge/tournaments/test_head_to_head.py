@@ -16,13 +16,14 @@ from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 from league.judge.contenders.contender import Game, OpenConditions, UnknownContender
 from league.judge.contenders.finding import find_contenders
-from league.judge.matches.contest import ContestConditions, play_batch
+from league.judge.matches.contest import ContestConditions
 from league.judge.matches.game_moves import PlayedGame
 from league.judge.matches.sprt import SprtConfig
 from league.judge.tournaments.head_to_head import HeadToHead, head_to_head_csv, head_to_head_lines, play_head_to_head
 from league.policies.frozen import FrozenCopy
 from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import RulePolicy, first_legal
+from tests.league.judge.played_batch import play_batch
 
 
 def game_of_id(env_id: str) -> Game:

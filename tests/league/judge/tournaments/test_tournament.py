@@ -19,13 +19,14 @@ from league.envs.protocol import EnvConfig
 from league.errors import LeagueError, RunInUse
 from league.judge.contenders.finding import find_contenders
 from league.judge.matches.sprt import SprtConfig
-from league.judge.tournaments.batches import Where
+from league.judge.tournaments.batches import Where, player_of
 from league.judge.tournaments.folder import OtherTournament, TournamentFolder
-from league.judge.tournaments.processes import PlayersFailed, PlayInProcesses
 from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
-from league.judge.tournaments.report import TournamentReport, tournament_lines
 from league.judge.tournaments.run_tournament import play_tournament
+from league.judge.tournaments.tournament_report import TournamentReport, tournament_lines
 from league.policies.trust import trust_places
+from league.processes.task_processes import TaskProcesses
+from league.processes.tasks import TasksFailed
 from tests.league.commands import league
 from tests.league.judge.matches.eval_runs import MadeRun, constant_network
 
@@ -115,18 +116,19 @@ def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
     config: TournamentConfig, unbroken: TournamentReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed: list[int] = []
-    start = PlayInProcesses._start
+    start = TaskProcesses._start
 
-    def start_and_kill_the_first(self: PlayInProcesses):  # type: ignore[no-untyped-def]
+    def start_and_kill_the_first(self: TaskProcesses):  # type: ignore[no-untyped-def]
         worker = start(self)
         if not killed:
             killed.append(worker.process.pid or 0)
             os.kill(killed[0], signal.SIGKILL)
         return worker
 
-    monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill_the_first)
+    monkeypatch.setattr(TaskProcesses, "_start", start_and_kill_the_first)
     monkeypatch.setattr(
-        "league.judge.tournaments.play_round.PlayHere", lambda field, game, **progress: PlayInProcesses(field, jobs=1)
+        "league.judge.tournaments.play_round.PlayHere",
+        lambda field, game, **progress: TaskProcesses(player_of, field, jobs=1),
     )
     assert play_tournament(tmp_path / "t", config, where=HERE) == unbroken
     assert killed and not [child for child in multiprocessing.active_children() if child.pid in killed]
@@ -135,15 +137,15 @@ def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
 def test_a_batch_that_ends_process_after_process_stops_the_tournament(
     config: TournamentConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = PlayInProcesses._start
+    start = TaskProcesses._start
 
-    def start_and_kill(self: PlayInProcesses):  # type: ignore[no-untyped-def]
+    def start_and_kill(self: TaskProcesses):  # type: ignore[no-untyped-def]
         worker = start(self)
         worker.process.kill()
         return worker
 
-    monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill)
-    with pytest.raises(PlayersFailed, match=r"3 processes that played .*best, .* ended without a result"):
+    monkeypatch.setattr(TaskProcesses, "_start", start_and_kill)
+    with pytest.raises(TasksFailed, match=r"3 processes that did games of .*best, .* without a result, .* SIGKILL"):
         play_tournament(tmp_path / "t", replace(config, games=4), where=Where(jobs=2))
 
 

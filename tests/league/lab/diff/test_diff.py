@@ -10,7 +10,7 @@ import pytest
 from league.core.metagame.ratings import ELO_PER_LOGIT
 from league.errors import LeagueError
 from league.judge.matches.match_result import Interval
-from league.lab.diff.report import Quantity, _verdict, compare_runs
+from league.lab.diff.diff_report import Quantity, _verdict, compare_runs
 from league.lab.diff.seeds import difference
 from league.lab.diff.strengths import MatchRow, Strengths, _elos
 from tests.league.commands import league

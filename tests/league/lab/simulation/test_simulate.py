@@ -12,11 +12,11 @@ import pytest
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.directives import view_of
+from league.core.state.built_ins import PRESETS
 from league.core.state.records import Hyperparameter
-from league.core.state.registry import PRESETS
 from league.core.state.state import digest
-from league.lab.simulation.report import Pace, SimulationReport
 from league.lab.simulation.simulate import MAX_OPPONENTS, Simulation, _with_opponents, simulate
+from league.lab.simulation.simulation_report import Pace, SimulationReport
 from league.lab.simulation.worlds import WORLDS, drawn_placements
 
 QUICK = "population: {save_steps: 200000}"

@@ -14,7 +14,7 @@ from league.operate.history.backup import BackupReport, back_up
 from league.operate.history.rewind import rewind_run
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.observer import Observer
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage

@@ -17,7 +17,7 @@ from league.judge.contenders.stored import find_stored
 from league.judge.matches.run_contenders import open_contenders
 from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
 from league.policies.exact import exports
-from league.policies.exact.exports import Search, copies_to_play, open_to_play, with_exact
+from league.policies.exact.exports import ExportSearch, copies_to_play, open_to_play, with_exact
 from league.policies.exact.small_game import NoExactValue, SmallGame
 from league.policies.loading import open_run
 from league.policies.select import UnknownPolicy, choose
@@ -46,7 +46,7 @@ def is_known(run: Path) -> bool:
 
 
 PATIENT: dict[str, Callable[[Path, str], object]] = {
-    "eval": lambda run, name: open_contenders(run, [name], seed=0, search=Search()),
+    "eval": lambda run, name: open_contenders(run, [name], seed=0, search=ExportSearch()),
     "export": choose_export,
 }
 IMPATIENT: dict[str, Callable[[Path, str], object]] = {
@@ -81,7 +81,7 @@ def test_whoever_plays_takes_what_is_known_and_never_waits(
     games = Games(monkeypatch)
     ask(run, "auto")
     assert games.asked == 0 and not is_known(run)
-    with_exact(open_run(run), Search())
+    with_exact(open_run(run), ExportSearch())
     assert "exact NashConv" in open_to_play(run, ["auto"]).choose("auto").reason
 
 
@@ -109,15 +109,15 @@ def games(monkeypatch: pytest.MonkeyPatch) -> Games:
 def test_what_changed_is_computed_again_and_the_rest_is_kept(
     run: Path, games: Games, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = open_to_play(run, ["auto"], search=Search()).exact
+    first = open_to_play(run, ["auto"], search=ExportSearch()).exact
     assert first is not None and open_to_play(run, ["average", "exact*2+best"]).exact == first and games.asked == 1
     kept = dataclasses.replace(first, made_of={**first.made_of, EMA: "another"})
     exports.write_exact(run, dataclasses.replace(kept, values={**first.values, EXACT: 7.0, EMA: 7.0}))
-    again = open_to_play(run, ["auto"], search=Search()).exact
+    again = open_to_play(run, ["auto"], search=ExportSearch()).exact
     assert games.asked == 2 and again is not None
     assert again.values == {**first.values, EXACT: 7.0} and again.made_of == first.made_of
     go_on(run, env_steps=1_000)
-    later = open_to_play(run, ["auto"], search=Search()).exact
+    later = open_to_play(run, ["auto"], search=ExportSearch()).exact
     assert games.asked == 3 and later is not None and later.is_current and later.values[EXACT] < 7.0
     assert later.made_of[EXACT] != first.made_of[EXACT]
 
@@ -139,31 +139,31 @@ def test_a_missing_exact_mixture_is_refused_with_its_reason(run: Path) -> None:
 def test_a_refusal_is_said_once_and_tried_again_by_name_alone(run: Path, games: Games) -> None:
     games.refuses, said = True, list[str]()
     for limit_s in (10.0, 60.0):
-        opened = open_to_play(run, ["auto"], search=Search(limit_s, say=said.append))
+        opened = open_to_play(run, ["auto"], search=ExportSearch(limit_s, say=said.append))
         assert opened.choose("auto").reason.startswith("ema, as the moving average")
     assert games.asked == 1
     assert said[1:] == ["kuhn_poker has no exact value here: it is refused. The export is chosen without it."]
     with pytest.raises(UnknownPolicy, match="no exact mixture, take auto: kuhn_poker has no exact value here"):
-        open_to_play(run, ["exact"], search=Search(10.0)).choose("exact")
+        open_to_play(run, ["exact"], search=ExportSearch(10.0)).choose("exact")
     assert games.asked == 2
 
 
 def test_more_time_counts_once_the_policies_have_changed(run: Path, games: Games) -> None:
     games.refuses = True
-    open_to_play(run, ["auto"], search=Search(10.0))
+    open_to_play(run, ["auto"], search=ExportSearch(10.0))
     games.refuses = False
     go_on(run, env_steps=1_000)
-    open_to_play(run, ["auto"], search=Search(10.0))
+    open_to_play(run, ["auto"], search=ExportSearch(10.0))
     assert games.asked == 1, "as little time as before"
-    assert "exact NashConv" in open_to_play(run, ["auto"], search=Search(60.0)).choose("auto").reason
+    assert "exact NashConv" in open_to_play(run, ["auto"], search=ExportSearch(60.0)).choose("auto").reason
 
 
 def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Games) -> None:
-    first = open_to_play(run, ["auto"], search=Search()).exact
+    first = open_to_play(run, ["auto"], search=ExportSearch()).exact
     assert first is not None
     exports.write_exact(run, dataclasses.replace(first, made_of={**first.made_of, EMA: "another"}))
     games.refuses = True
-    opened = open_to_play(run, ["auto"], search=Search(1.0))
+    opened = open_to_play(run, ["auto"], search=ExportSearch(1.0))
     assert opened.exact is not None and opened.exact.refusal and games.asked == 2
     assert opened.exact.values == {name: value for name, value in first.values.items() if name != EMA}
     assert opened.choose("exact").members and open_run(run).exact == opened.exact
@@ -171,7 +171,7 @@ def test_a_refusal_keeps_what_is_known_of_the_other_exports(run: Path, games: Ga
 
 def test_what_found_no_time_is_not_sought_again(run: Path, games: Games) -> None:
     for limit_s in (-1.0, 60.0):
-        assert open_to_play(run, ["auto"], search=Search(limit_s)).exact.values == {}  # type: ignore[union-attr]
+        assert open_to_play(run, ["auto"], search=ExportSearch(limit_s)).exact.values == {}  # type: ignore[union-attr]
     assert games.asked == 1
     assert open_to_play(run, ["exact"]).exact.values  # type: ignore[union-attr]
 
@@ -198,7 +198,7 @@ def test_the_progress_of_a_visit_is_said_every_few_seconds(run: Path, monkeypatc
         raise NoExactValue("no more.")
 
     monkeypatch.setattr(exports, "small_game", visited)
-    with_exact(open_run(run), Search(60.0, clock=lambda: now[0], say=said.append))
+    with_exact(open_run(run), ExportSearch(60.0, clock=lambda: now[0], say=said.append))
     assert said[1:3] == [
         "  5 s: 5,000 histories and 2 draws of chance visited, at most 37 s left",
         "  10 s: 10,000 histories and 2 draws of chance visited, at most 32 s left",

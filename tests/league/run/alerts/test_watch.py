@@ -20,7 +20,7 @@ from league.run.alerts.watch import AlertWatch
 from league.run.control.exposition import exposition
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.observer import Observer
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 

@@ -36,7 +36,7 @@ from league.run.monitor.names import (
     metric_of,
 )
 from league.run.monitor.observer import Observer
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
 

@@ -8,7 +8,7 @@ import pytest
 
 from league.core.state.events import LeaseGranted, SettingsChanged
 from league.run.operations.disk_floor import BY, HEADROOM, WRITTEN_PER_PLAYER, DiskFloor
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import events_of
 

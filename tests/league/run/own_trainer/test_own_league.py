@@ -14,7 +14,7 @@ import pytest
 from league.errors import ConfigError, LeagueError, RunInUse
 from league.run.budget import Limits
 from league.run.launch import resume
-from league.run.own_trainer.match import Match, counted, returns_of
+from league.run.own_trainer.granted_match import GrantedMatch, counted, returns_of
 from league.run.own_trainer.own_league import League
 from tests.league.run.own_trainer.own_leagues import WITH_EXPLOITER, add_due, open_league, ready, weights
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny
@@ -85,7 +85,7 @@ def test_a_gate_asks_for_a_snapshot_which_is_then_met_by_the_bytes_of_its_file(t
     assert reasons == ["initial", "gate"]
 
 
-def _against(league: League, opponent: str) -> Match:
+def _against(league: League, opponent: str) -> GrantedMatch:
     """The next match against an opponent; others are given up."""
     while (match := league.next_match("main-0")).opponent != opponent:
         league.give_up(match)
@@ -202,7 +202,7 @@ def test_each_trainer_keeps_to_its_own_folders(tmp_path: Path) -> None:
         open_league(ended.folder.path.parent)
 
 
-MATCH = Match(1, 1, "main-0", ("x", "main-0", "x", "main-0"))
+MATCH = GrantedMatch(1, 1, "main-0", ("x", "main-0", "x", "main-0"))
 
 
 def test_one_number_is_the_return_of_the_players_team() -> None:

@@ -16,7 +16,7 @@ from league.agents.nets.network import build_network
 from league.envs.protocol import EnvConfig
 from league.envs.registry import BUILT_IN, spec_of
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.match import Match
 from league.judge.recording.recorder import record_game
 from league.judge.recording.recording import Recording
 from league.judge.recording.replay import CorruptReplay, GameOutcome, Replay, ReplayError, ReplayMismatch, SeatHolder
@@ -84,14 +84,9 @@ def test_every_game_of_a_match_is_recorded(env_id: str) -> None:
     kept: list[Replay] = []
     config, bot = EnvConfig(env_id), bot_policy("random", seed=2)
     named = (SeatHolder("home", "d1"), SeatHolder("away"))
-    result = play_match(
-        config,
-        [bot, bot],
-        games=12,
-        seed=1,
-        opening_plies=4,
-        recording=Recording(named, kept.append, {"match": "home-away"}),
-    )
+    result = Match(
+        config, [bot, bot], seed=1, opening_plies=4, recording=Recording(named, kept.append, {"match": "home-away"})
+    ).play(12)
     assert sum(len(replay.games) for replay in kept) == 12
     assert [replay.seats[0].name for replay in kept] == ["home", "away"]
     home = 0.0
@@ -106,12 +101,8 @@ def test_every_game_of_a_match_is_recorded(env_id: str) -> None:
 def test_recording_changes_no_result() -> None:
     config = EnvConfig("connect_four")
     play = [
-        play_match(
-            config,
-            [bot_policy("tactical", seed=0), bot_policy("random", seed=0)],
-            games=8,
-            seed=5,
-            recording=recording,
+        Match(config, [bot_policy("tactical", seed=0), bot_policy("random", seed=0)], seed=5, recording=recording).play(
+            8
         )
         for recording in (None, Recording((SeatHolder("a"), SeatHolder("b")), lambda replay: None))
     ]

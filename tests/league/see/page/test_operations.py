@@ -95,7 +95,7 @@ def test_a_refusal_is_a_sentence(
 
 def test_every_operation_has_a_form(live: tuple[RunFolder, TestClient]) -> None:
     forms = {form["name"]: form for form in section(live[1], "operations")["forms"]}
-    assert list(forms) == list(OPERATIONS)
+    assert {name for name, form in forms.items() if not form["is_deed"]} == set(OPERATIONS)
     for name, operation in OPERATIONS.items():
         assert [argument["name"] for argument in forms[name]["arguments"]] == [
             each.name for each in operation.arguments

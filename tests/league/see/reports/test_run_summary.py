@@ -32,7 +32,7 @@ def test_a_failed_evaluation_is_one_sentence_of_a_training_that_ended_well(
         raise EnvError("the game broke.")
 
     monkeypatch.setattr("league.see.reports.run_summary.chosen_bots", lambda *_: ("random",))
-    monkeypatch.setattr("league.judge.matches.report.evaluate_run", fail)
+    monkeypatch.setattr("league.judge.matches.evaluation.evaluate_run", fail)
     show_end(made, "the budget is spent", spent=Spent(), limit_s=5.0, games_line=games_line)
     said = capsys.readouterr()
     assert "The last evaluation failed: the game broke." in said.err

@@ -18,7 +18,7 @@ from league.see.games.opponents import seat_of
 from league.see.games.session import GameSession
 from league.see.reports.doctor import examine_run
 from league.see.reports.payoff import read_payoff
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
 ID = f"{__name__}:make"

@@ -14,7 +14,7 @@ from league.envs.protocol import EnvConfig
 from league.errors import JournalError, MissingRun
 from league.see.reports.doctor import examine_run
 from league.see.reports.ratings import read_ratings
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process

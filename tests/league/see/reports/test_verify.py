@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from league.see.reports import verify
-from league.see.reports.status.report import read_status
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from tests.league.tiny_runs import go_on, head_of, state_of
 

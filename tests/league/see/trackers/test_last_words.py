@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.policies.trust import read_config
 from league.run.monitor.spool import SpoolReader
 from league.see.reports.run_summary import score_values, track_scores

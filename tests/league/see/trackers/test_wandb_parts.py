@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from league.judge.matches.report import evaluate_run
+from league.judge.matches.evaluation import evaluate_run
 from league.policies.trust import read_config
 from league.run.monitor.jsonl_sink import decode_row
 from league.run.monitor.spool import Spool, SpoolReader

@@ -2,8 +2,12 @@
 
 const SPEEDS = [['slow', 1600], ['normal', 700], ['fast', 200]];
 
+const SVG_TAGS = new Set(['svg', 'path', 'line', 'circle']);
+const TOLD = 3; // moves that turned the game most
+const TURN = 0.25; // of the range of all estimates: a smaller change turns nothing
+
 function make(tag, attributes, ...children) {
-  const element = document.createElement(tag);
+  const element = SVG_TAGS.has(tag) ? document.createElementNS('http://www.w3.org/2000/svg', tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
@@ -34,9 +38,53 @@ export function valueText(value) {
   return value === null || value === undefined ? 'no value' : `value ${value >= 0 ? '+' : ''}${value.toFixed(3)}`;
 }
 
+/** The estimates of each seat over a game, [[{at, value, move}]], the end of the game among them. */
+export function estimates(game) {
+  const seats = game.seat_names.map(() => []);
+  game.frames.forEach((frame, index) => frame.moves.forEach((move) => {
+    if (move.value !== null && !move.is_opening) seats[move.seat].push({at: index - 1, value: move.value, move});
+  }));
+  const end = game.frames.length - 1;
+  return seats.map((points, seat) => (points.length && game.returns ? [...points, {at: end, value: game.returns[seat], move: null}] : points));
+}
+
+/** The moves after which the next estimate of the same seat changed most, [{seat, at, move, from, to}], in order. */
+export function turningMoves(lines) {
+  const values = lines.flat().map((point) => point.value);
+  const least = TURN * (Math.max(...values) - Math.min(...values));
+  const changes = lines.flatMap((points, seat) => points.slice(1).map((point, index) => (
+    {seat, at: points[index].at + 1, move: points[index].move, from: points[index].value, to: point.value})));
+  return changes.filter(({from, to}) => Math.abs(to - from) >= least && to !== from)
+    .sort((one, other) => Math.abs(other.to - other.from) - Math.abs(one.to - one.from)).slice(0, TOLD).sort((one, other) => one.at - other.at);
+}
+
+const signed = (value) => `${value >= 0 ? '+' : '−'}${Math.abs(value).toFixed(2)}`;
+
+// The curve of a game, and its turning moves as buttons; null where nobody estimated anything.
+function evaluation(game, name, seek) {
+  const lines = estimates(game);
+  if (Math.max(...lines.map((points) => points.length)) < 2) return null;
+  const [width, height, last] = [300, 90, game.frames.length - 1];
+  const most = Math.max(...lines.flat().map((point) => Math.abs(point.value)), 1e-9);
+  const x = (at) => 4 + (width - 8) * at / last, y = (value) => height / 2 - (height / 2 - 5) * value / most;
+  const cursor = make('line', {class: 'cursor', y1: 0, y2: height});
+  const turns = turningMoves(lines);
+  const drawn = make('svg', {viewBox: `0 0 ${width} ${height}`, class: 'evaluation', role: 'img', 'aria-label': `Expected returns over the game, from ${signed(-most)} to ${signed(most)}`,
+    onclick: (event) => { const box = drawn.getBoundingClientRect(); seek(Math.round(last * ((event.clientX - box.left) / box.width * width - 4) / (width - 8))); }},
+  make('line', {class: 'zero', x1: 0, x2: width, y1: height / 2, y2: height / 2}), cursor,
+  lines.map((points, seat) => (points.length ? make('path', {class: `line line-${seat % 8 + 1}`, d: points.map((point, index) => `${index ? 'L' : 'M'}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`).join('')}) : null)),
+  turns.map((turn) => make('circle', {class: `turn line-${turn.seat % 8 + 1}`, cx: x(turn.at - 1), cy: y(turn.from), r: 3.5})));
+  const legend = make('ul', {class: 'legend'}, lines.map((points, seat) => (points.length ? make('li', null, make('span', {class: `swatch swatch-${seat % 8 + 1}`, 'aria-hidden': 'true'}), name(seat)) : null)));
+  const told = turns.map((turn) => make('li', null, make('button', {type: 'button', onclick: () => seek(turn.at)}, `${name(turn.seat)}: ${turn.move.action}`), ` ${signed(turn.from)} → ${signed(turn.to)}`));
+  return {
+    element: make('section', {class: 'course'}, make('h2', null, 'Expected returns'), drawn, legend, turns.length ? [make('h3', null, 'Moves that turned it'), make('ol', {class: 'turns'}, told)] : null),
+    mark(at) { cursor.setAttribute('x1', x(at)); cursor.setAttribute('x2', x(at)); },
+  };
+}
+
 /**
  * Shows a game in `root`.
- * game: {title, seats: [{name, digest, source}], seat_names, outcome, frames: [{svg, text, moves: [{seat, action, value, probs, is_opening}]}]}.
+ * game: {title, seats: [{name, digest, source}], seat_names, outcome, returns, frames: [{svg, text, moves: [{seat, action, value, probs, is_opening}]}]}.
  * Returns {remove}, which ends its timer.
  */
 export function mountPlayer(root, game) {
@@ -54,6 +102,7 @@ export function mountPlayer(root, game) {
   const asText = make('pre', {class: 'as-text', tabindex: 0, 'aria-label': 'The state as text'});
 
   const seat = (number) => `${game.seat_names[number]} (${game.seats[number].name})`;
+  const course = evaluation(game, seat, (number) => { stop(); show(number); });
   const described = (move) => `${seat(move.seat)}: ${move.action}${move.is_opening ? ' (random opening)' : ''}`;
 
   game.frames.slice(1).forEach((frame, index) => {
@@ -67,6 +116,7 @@ export function mountPlayer(root, game) {
     const frame = game.frames[at], next = game.frames[at + 1];
     board.replaceChildren(picture(frame.svg));
     asText.textContent = frame.text;
+    if (course) course.mark(at);
     slider.value = at;
     slider.setAttribute('aria-valuetext', `step ${at} of ${last}`);
     said.textContent = at === 0 ? 'The start of the game.' : frame.moves.map(described).join('; ') + (at === last ? `. ${game.outcome}` : '');
@@ -111,7 +161,7 @@ export function mountPlayer(root, game) {
         button('To the start', '|<', () => 0), button('One step back', '<', () => at - 1), play,
         button('One step on', '>', () => at + 1), button('To the end', '>|', () => last), slider, speed),
       make('details', null, make('summary', null, 'As text'), asText)),
-    make('div', {class: 'side'}, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), list)));
+    make('div', {class: 'side'}, course ? course.element : null, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), list)));
   show(at);
   return {remove: () => { if (timer !== null) clearInterval(timer); }};
 }

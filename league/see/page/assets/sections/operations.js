@@ -1,4 +1,5 @@
 import {badge, card, h, note, part} from '../kit/dom.js';
+import {deedDone, deedWords} from '../kit/deeds.js';
 import {show} from '../kit/patch.js';
 import {clock} from '../kit/format.js';
 
@@ -6,6 +7,8 @@ export const title = 'Operations';
 
 function field(argument, names, value) {
   const id = `field-${argument.name}`;
+  const label = argument.name.replaceAll('_', ' ') + (argument.is_required ? '' : ' (optional)');
+  if (argument.name === 'settings') return h('label', {for: id}, label, h('span', null, argument.what), h('textarea', {id, name: argument.name, rows: 3, spellcheck: 'false'}));
   const words = names[argument.name] || [];
   const number = argument.kind === 'number' || argument.kind === 'integer';
   const input = h('input', {
@@ -13,7 +16,7 @@ function field(argument, names, value) {
     required: argument.is_required, list: words.length ? `${id}-known` : null,
     value: value || (argument.default === null || argument.default === undefined ? '' : String(argument.default)),
   });
-  return h('label', {for: id}, argument.name.replaceAll('_', ' ') + (argument.is_required ? '' : ' (optional)'), h('span', null, argument.what), input,
+  return h('label', {for: id}, label, h('span', {id: `${id}-what`}, argument.what), input,
     words.length ? h('datalist', {id: `${id}-known`, 'data-argument': argument.name}, known(words)) : null);
 }
 
@@ -38,8 +41,9 @@ function valueOf(argument, text) {
 function mount(box, form, data, given) {
   let context = given;
   const outcome = h('div', {class: 'outcome', role: 'status', id: 'op-outcome'});
+  const isMild = form.is_deed && form.name !== 'delete';
   const reason = h('input', {id: 'op-reason', maxlength: 500, autocomplete: 'off'});
-  const path = `/runs/${encodeURIComponent(context.run)}/operations/${form.name}`;
+  const path = `/runs/${encodeURIComponent(context.run)}/${form.is_deed ? 'deeds' : 'operations'}/${form.name}`;
 
   function wanted(element) {
     const found = {};
@@ -47,7 +51,7 @@ function mount(box, form, data, given) {
       const text = element.elements[argument.name].value;
       if (text !== '' || argument.is_required) found[argument.name] = valueOf(argument, text);
     }
-    return {arguments: found, reason: reason.value};
+    return form.is_deed ? {arguments: found} : {arguments: found, reason: reason.value};
   }
 
   function refused(error) {
@@ -56,6 +60,13 @@ function mount(box, form, data, given) {
 
   async function carryOut(body) {
     try {
+      if (form.is_deed) {
+        const begun = await context.post(path, body);
+        outcome.replaceChildren(deedWords(begun, context.link));
+        const ended = await deedDone(begun, context.get, (deed) => outcome.replaceChildren(deedWords(deed, context.link)));
+        context.announce(`${form.name}: ${ended.state}`);
+        return;
+      }
       const done = await context.post(path, body);
       outcome.replaceChildren(h('p', null, badge('done', 'good'), ` ${done.words}. `,
         h('a', {href: context.link('events', {before: done.last_event + 1}), id: 'op-event'}, `Event ${done.first_event.toLocaleString('en-GB')}`)),
@@ -73,9 +84,9 @@ function mount(box, form, data, given) {
       const body = wanted(event.target);
       const intended = await context.post(`${path}/plan`, body);
       outcome.replaceChildren(
-        h('p', null, badge('would', 'warn'), ' The league ', h('strong', null, intended.words), '. ',
-          intended.is_undoable ? 'It can be taken back.' : 'It cannot be taken back.'),
-        h('button', {type: 'button', id: 'op-confirm', class: intended.is_undoable ? null : 'danger', onclick: () => carryOut(body)}, 'Do it'), ' ',
+        h('p', null, badge('would', 'warn'), form.is_deed ? ' The run ' : ' The league ', h('strong', null, intended.words), '. ',
+          intended.is_undoable ? 'It can be taken back.' : isMild ? null : 'It cannot be taken back.'),
+        h('button', {type: 'button', id: 'op-confirm', class: intended.is_undoable || isMild ? null : 'danger', onclick: () => carryOut(body)}, 'Do it'), ' ',
         h('button', {type: 'button', class: 'quiet', id: 'op-cancel', onclick: () => { outcome.replaceChildren(); document.getElementById('op-plan').focus(); }}, 'Leave it'));
       document.getElementById('op-confirm').focus();
     } catch (error) {
@@ -83,13 +94,28 @@ function mount(box, form, data, given) {
     }
   }
 
-  box.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what), h('form', {class: 'fields', onsubmit: plan, id: 'op-form'},
+  // The value of a setting: what it is now, and a choice where it is yes or no.
+  function suit(event) {
+    const value = event.currentTarget.elements.value;
+    if (event.target.name !== 'key' || !value) return;
+    const now = settings[event.target.value];
+    const isKnown = event.target.value in settings;
+    document.getElementById('field-value-what').textContent = isKnown ? `its new value; now ${JSON.stringify(now)}` : 'its new value';
+    value.setAttribute('inputmode', typeof now === 'number' ? 'decimal' : 'text');
+    const list = typeof now === 'boolean' ? 'field-value-choices' : '';
+    if (list) value.setAttribute('list', list); else value.removeAttribute('list');
+  }
+
+  let {settings} = data;
+  box.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what), h('form', {class: 'fields', onsubmit: plan, oninput: suit, id: 'op-form'},
     form.arguments.map((argument, index) => field(argument, data.names, index ? '' : data.value)),
-    h('label', {for: 'op-reason'}, 'reason (optional)', h('span', null, 'why, for the journal'), reason),
+    form.name === 'set' ? h('datalist', {id: 'field-value-choices'}, known(['true', 'false'])) : null,
+    form.is_deed ? null : h('label', {for: 'op-reason'}, 'reason (optional)', h('span', null, 'why, for the journal'), reason),
     h('div', null, h('button', {type: 'submit', id: 'op-plan'}, 'What will it do?'))), outcome));
   return {
     update(_, next, newest) {
       context = newest;
+      settings = next.settings;
       for (const list of box.querySelectorAll('datalist')) show(list, known(next.names[list.dataset.argument] || []));
     },
   };
@@ -106,12 +132,13 @@ export function render(root, data, context) {
 }
 
 function drawForms(root, data, context) {
-  if (data.refusal) root.append(h('section', {class: 'card bad-edge'}, h('p', null, data.refusal)));
+  if (data.refusal) root.append(h('section', {class: 'card warn-edge'}, h('p', null, data.refusal, ' Deeds on the whole run are possible.')));
   const form = data.forms.find(each => each.name === data.name);
-  const choice = h('nav', {class: 'card choices', 'aria-label': 'Operations'}, h('ul', null, data.forms.map(each => h('li', null, h('a', {
-    href: context.link('operations', {name: each.name}), id: `op-${each.name}-link`, 'aria-current': each === form ? 'true' : null}, each.name.replaceAll('_', ' '))))));
-  root.append(choice);
-  if (form && !data.refusal) root.append(part(`op-${form.name}-${data.value}`, mount, form, data, context));
+  const groups = [...new Set(data.forms.map(each => each.group))];
+  root.append(h('nav', {class: 'card choices', 'aria-label': 'Operations'}, groups.map(group => h('div', {key: group, class: 'choice-group'}, h('h2', null, group),
+    h('ul', null, data.forms.filter(each => each.group === group).map(each => h('li', null, h('a', {
+      href: context.link('operations', {name: each.name}), id: `op-${each.name}-link`, 'aria-current': each === form ? 'true' : null}, each.name.replaceAll('_', ' ')))))))));
+  if (form && (form.is_deed || !data.refusal)) root.append(part(`op-${form.name}-${data.value}`, mount, form, data, context));
   else if (form) root.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what)));
   else root.append(note('Choose an operation. What it will do is said before anything is done.'));
 }

@@ -1,28 +1,39 @@
-// The first page: every run of the folder as a table, sorted, filtered, grouped by game, and chosen to be compared.
+// The first page: every run of the folder as a table, sorted, filtered and grouped; ticked ones are compared, stopped,
+// continued and deleted together, and a new one is started.
 
 import {badge, card, h, note} from '../kit/dom.js';
+import {deedWords} from '../kit/deeds.js';
 import {show} from '../kit/patch.js';
 import {table} from '../kit/table.js';
+import {start} from './start.js';
 import {ago, count, duration, fixed, percent, size} from '../kit/format.js';
 
-const state = {text: '', phase: '', yardstick: '', isGrouped: false, chosen: new Set()};
+const state = {text: '', phase: '', yardstick: '', isGrouped: false, chosen: new Set(), asked: null, wasEmpty: null};
 const MAX_RUNS = 6; // compared at once
 const KINDS = {killed: 'bad', failed: 'bad', silent: 'bad', unreadable: 'bad', running: 'good', training: 'good'};
 
-/** Draws the page into `main`. rows: of the table of runs; link: (run, section, query) => address. */
-export function draw(main, rows, link) {
-  const again = () => draw(main, rows, link);
+/**
+ * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids;
+ * context: {get, post, link, announce, readOnly}, where link is (section, query, run) => address.
+ */
+export function draw(main, {rows, deeds, games}, context) {
+  const again = () => draw(main, {rows, deeds, games}, context);
+  const link = (run, section, query) => context.link(section, query, run);
+  state.wasEmpty ??= !rows.length; // its form stays open once the first run is there
+  for (const id of state.chosen) if (!rows.some((row) => row.id === id)) state.chosen.delete(id);
   const yardsticks = [...new Set(rows.flatMap((row) => Object.keys(row.scores)))].sort();
   const yardstick = yardsticks.includes(state.yardstick) ? state.yardstick : yardsticks[0] || '';
   const shown = rows.filter((row) => `${row.id} ${row.name} ${row.game}`.toLowerCase().includes(state.text.toLowerCase()) && (!state.phase || (state.phase === 'live') === row.is_live));
   const groups = state.isGrouped ? [...new Set(shown.map((row) => row.game))].sort() : [null];
   show(main, h('h1', {tabindex: -1, id: 'heading'}, 'Runs'),
-    filters(yardsticks, yardstick, again), compared(link),
+    context.readOnly ? null : start(state.wasEmpty, {...context, games}),
+    rows.length ? filters(yardsticks, yardstick, again) : note('There is no run here yet.'), rows.length ? chosen(rows, context, link, again) : null,
+    deeds.length ? h('details', {class: 'card', id: 'deeds', open: true, key: 'deeds'}, h('summary', null, 'Done from this page'), [...deeds].reverse().slice(0, 6).map((deed) => deedWords(deed, context.link))) : null,
     groups.map((game) => card(game, table({
       id: `runs-${game || 'all'}`, caption: game === null ? 'Runs' : `Runs of ${game}`, keyOf: (row) => row.id,
       rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, link, again),
     }))),
-    shown.length ? null : note('No run fits these filters.'));
+    shown.length || !rows.length ? null : note('No run fits these filters.'));
 }
 
 function filters(yardsticks, yardstick, again) {
@@ -39,11 +50,43 @@ function filters(yardsticks, yardstick, again) {
     h('label', {class: 'choice'}, h('input', {id: 'runs-grouped', type: 'checkbox', checked: state.isGrouped, onchange: on('isGrouped')}), ' by game'));
 }
 
-function compared(link) {
-  const [first, ...others] = state.chosen;
-  const words = others.length ? h('a', {id: 'runs-compare', href: link(first, 'compare', {runs: others.join(',')})}, `Compare ${state.chosen.size} runs`)
-    : h('span', {class: 'muted'}, 'Tick two runs or more to compare them.');
-  return h('p', {key: 'compared'}, words);
+// What can be done with the ticked runs. A deed is asked first: the server says of each run what it would do.
+function chosen(rows, context, link, again) {
+  const runs = rows.filter((row) => state.chosen.has(row.id));
+  const [first, ...others] = runs.map((row) => row.id);
+  const ask = (name) => async () => {
+    state.asked = {name, said: await Promise.all(runs.map((row) => plan(context, row.id, name)))};
+    again();
+  };
+  const words = others.length ? h('a', {id: 'runs-compare', href: link(first, 'compare', {runs: others.join(',')})}, `Compare ${runs.length} runs`)
+    : h('span', {class: 'muted'}, runs.length ? `${first} is ticked.` : 'Tick two runs or more to compare them.');
+  const live = runs.filter((row) => row.is_live).length;
+  return h('div', {key: 'chosen', class: 'filters', role: 'group', 'aria-label': 'Ticked runs'}, words,
+    context.readOnly ? null : [['stop', !live], ['continue', live || !runs.length], ['delete', live || !runs.length]].map(([name, isOff]) =>
+      h('button', {type: 'button', class: 'quiet', id: `runs-${name}`, disabled: Boolean(isOff), onclick: ask(name)}, name[0].toUpperCase() + name.slice(1))),
+    runs.length === 1 && !context.readOnly ? h('a', {id: 'runs-fork', href: link(first, 'operations', {name: 'fork'})}, 'Fork') : null,
+    state.asked ? asked(context, again) : null);
+}
+
+async function plan(context, run, name) {
+  try {
+    return {run, words: (await context.post(`/runs/${encodeURIComponent(run)}/deeds/${name}/plan`, {})).words};
+  } catch (error) {
+    return {run, refused: error.message};
+  }
+}
+
+function asked(context, again) {
+  const {name, said} = state.asked;
+  const fit = said.filter((each) => !each.refused);
+  const carryOut = async () => {
+    state.asked = null;
+    for (const each of fit) await context.post(`/runs/${encodeURIComponent(each.run)}/deeds/${name}`, {}).catch((error) => context.announce(error.message));
+    context.refresh();
+  };
+  return h('div', {class: 'card asked', key: 'asked', role: 'status'}, said.map((each) => h('p', null, h('b', null, each.run), ' ', each.words ? `${each.words}.` : [badge('refused', 'bad'), ` ${each.refused}`])),
+    fit.length ? h('button', {type: 'button', id: 'runs-confirm', class: name === 'delete' ? 'danger' : null, onclick: carryOut}, 'Do it') : null, ' ',
+    h('button', {type: 'button', id: 'runs-cancel', class: 'quiet', onclick: () => { state.asked = null; again(); }}, 'Leave it'));
 }
 
 function columns(yardstick, link, again) {
@@ -52,7 +95,7 @@ function columns(yardstick, link, again) {
     again();
   };
   return [
-    {key: 'id', label: 'Run', cell: (row) => h('span', {class: 'choice'}, h('input', {type: 'checkbox', id: `choose-${row.id}`, 'aria-label': `Compare ${row.id}`, checked: state.chosen.has(row.id),
+    {key: 'id', label: 'Run', cell: (row) => h('span', {class: 'choice'}, h('input', {type: 'checkbox', id: `choose-${row.id}`, 'aria-label': `Tick ${row.id}`, checked: state.chosen.has(row.id),
       disabled: !state.chosen.has(row.id) && state.chosen.size >= MAX_RUNS, onchange: choose(row)}), h('a', {href: link(row.id, 'overview', {})}, row.id))},
     {key: 'phase', label: 'State', cell: (row) => h('span', {title: row.message || null}, badge(row.phase, KINDS[row.phase] || 'plain'))},
     {key: 'score', label: yardstick ? `Score against ${yardstick}` : 'Score', number: true, value: (row) => row.scores[yardstick] ?? null, cell: (row) => h('b', null, fixed(row.scores[yardstick], 2))},

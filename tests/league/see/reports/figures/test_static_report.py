@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from league.see.reports.figures.comparison import Comparison, SettingValues
-from league.see.reports.figures.report import Report, read_report
+from league.see.reports.figures.figures_page import Report, read_report
 from league.see.reports.figures.report_csv import LONG, report_files, report_long
 from league.see.reports.figures.report_html import report_html
 from league.see.reports.figures.report_markdown import report_markdown

@@ -33,6 +33,7 @@ The page draws it by assets/sections/NAME.js."""
 ROUTES: Mapping[str, str] = {
     "session": "league.see.page.routes.session",
     "operations": "league.see.page.routes.operations",
+    "deeds": "league.see.page.routes.deeds",
     "course": "league.see.page.routes.course",
     "compare": "league.see.page.routes.compare",
     "games": "league.see.page.routes.games",

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from league.agents.acting.policy import Policy
-from league.envs.protocol import EnvSpec
+from league.envs.protocol import EnvConfig, EnvSpec
 from league.json_report import JsonReport
 from league.judge.contenders.bots import bot_policy
 from league.judge.matches.bots_to_play import BotGames, bots_to_play
-from league.judge.matches.match import team_places, team_sizes
+from league.judge.matches.match import Match, team_places, team_sizes, whole_groups
 from league.judge.matches.match_result import Interval, MatchResult
 from league.judge.matches.pairs import PairRow, pair_row
 from league.judge.matches.run_contenders import RunContender, open_contenders
-from league.judge.matches.timed import Count, Deadline, Meeting, Play, play_all
+from league.judge.matches.timed import Deadline, Meeting, play_all
 from league.judge.recording.recording import Recording, ReplayFolder
 from league.judge.recording.replay import SeatHolder
 from league.policies.auto_export import AUTO, LAST
-from league.policies.exact.exports import ASK_S, Search
+from league.policies.exact.exports import ASK_S, ExportSearch
 from league.policies.loading import OpenRun
 
 Progress = Callable[[int, int], None]
@@ -64,7 +64,7 @@ class Conditions:
     Fields:
       games: of each match.
       seed: of openings, bots and sampled actions.
-      opening_plies: random plies before the policies take over, see `play_match`.
+      opening_plies: random plies before the policies take over, see `Match`.
       greedy: whether policies took the likeliest action of one forward pass instead of sampling.
       search: simulations before each move, which was then the most visited one; 0 for none.
     """
@@ -138,7 +138,7 @@ def evaluate_run(
       bots: names as in `make_bot`; None for those of the run's configuration, see `league.judge.matches.bots_to_play`.
         One that cannot play the game is left out with a note.
       games: of each match, None for those of the configuration; rounded up to a multiple of the number of teams.
-      seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
+      seed: of openings, bots and sampled actions. opening_plies: see `Match`.
       greedy: None takes the likeliest action where two sides move in turn and nothing hidden is known. Elsewhere it
         samples, since a fixed choice is easily exploited there.
       simulations: of policies before each move, see `LoadedPolicy.as_seat_policy`.
@@ -150,7 +150,7 @@ def evaluate_run(
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.
     """
-    search = Search() if limit_s is None else Search(min(limit_s, ASK_S))
+    search = ExportSearch() if limit_s is None else ExportSearch(min(limit_s, ASK_S))
     run, found = open_contenders(Path(run_path), players, seed=seed, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
     greedy = not run.kind.must_mix if greedy is None else greedy
@@ -159,16 +159,15 @@ def evaluate_run(
     }
     teams = run.spec.num_teams
     games = run.evaluation.games if games is None else games
-    conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy, simulations)
+    conditions = Conditions(whole_groups(games, teams), seed, opening_plies, greedy, simulations)
     asked = BotGames(conditions.games, 1 if teams == 1 else len(policies), seed)
     fitting, notes = bots_to_play(run, bots, asked, deadline=deadline, say=say)
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)
-    play = Play(run.env, functools.partial(_seated, policies), conditions.games, seed, opening_plies, recording)
     meetings = _meetings(tuple(policies), fitting, teams=teams)
-    count = Count(len(meetings) * conditions.games, progress)
-    results = play_all(play, meetings, count, teams=teams, deadline=deadline)
+    matches = {one: _match(one, run.env, policies, conditions, recording(one)) for one in meetings}
+    results = play_all(matches, games=conditions.games, teams=teams, deadline=deadline, progress=progress)
     pairs, returns = _rows(results, run.spec)
-    notes += _cut_short(results, len(meetings) * conditions.games, limit_s=limit_s, path=run.path)
+    notes += _cut_short(results, len(matches) * conditions.games, limit_s=limit_s, path=run.path)
     counts = run.state.scoring.score
     notes += (*_equal_ones(found), *_stronger_than_auto(pairs, list(policies), teams=teams, counts=counts))
     names, rows = team_names(run.spec), _player_rows(found)
@@ -223,6 +222,19 @@ def _rows(results: Mapping[Meeting, MatchResult], spec: EnvSpec) -> tuple[tuple[
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
 
 
+def _match(
+    meeting: Meeting,
+    env: EnvConfig,
+    policies: Mapping[str, Policy],
+    conditions: Conditions,
+    recording: Recording | None,
+) -> Match:
+    """The match of a meeting. A bot is made for each match, and answers independently of the others."""
+    seats = [policies[name] if name in policies else bot_policy(name, seed=conditions.seed) for name in meeting]
+    plies = conditions.opening_plies
+    return Match(env, seats, seed=conditions.seed, opening_plies=plies, recording=recording)
+
+
 def _equal_ones(contenders: Sequence[RunContender]) -> Iterator[str]:
     return (f"{other} is {one.name}: the same weights" for one in contenders for other in one.equals)
 
@@ -238,11 +250,6 @@ def _stronger_than_auto(pairs: Sequence[PairRow], players: Sequence[str], *, tea
             stronger = row.away
         if stronger:
             yield f"{stronger} has beaten {AUTO} beyond chance: play it by that name"
-
-
-def _seated(policies: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
-    """The policies of one match; a fresh bot per match answers independently of earlier matches."""
-    return [policies[name] if name in policies else bot_policy(name, seed=seed) for name in meeting]
 
 
 def _recorded(

@@ -19,7 +19,7 @@ from league.hosts.actors.outcomes import outcome_of
 
 
 @dataclass(frozen=True)
-class Match:
+class GrantedMatch:
     """The seats of the next games, of which there may be any number.
 
     Fields:
@@ -63,7 +63,7 @@ def seated(lease: Lease, *, seed: int) -> tuple[str, ...]:
     return lease.assignments[int(rng.choice(len(chances), p=np.array(chances) / sum(chances)))].policies
 
 
-def returns_of(match: Match, outcome: ArrayLike, *, teams: Sequence[int]) -> NDArray[np.float64]:
+def returns_of(match: GrantedMatch, outcome: ArrayLike, *, teams: Sequence[int]) -> NDArray[np.float64]:
     """float64 [G, S], the returns of a match's games.
 
     Args:
@@ -97,7 +97,7 @@ def returns_of(match: Match, outcome: ArrayLike, *, teams: Sequence[int]) -> NDA
 
 
 def counted(
-    match: Match, returns: NDArray[np.float64], *, teams: Sequence[int], decisions: int
+    match: GrantedMatch, returns: NDArray[np.float64], *, teams: Sequence[int], decisions: int
 ) -> tuple[AssignmentOutcome, ...]:
     """The games of a match as an answer to its lease has them. returns: [G, S]. decisions: in all of them."""
     counter, games = OutcomeCounter(teams), len(returns)

@@ -10,10 +10,10 @@ import pytest
 from league.config.run_config import EvaluationConfig
 from league.envs.protocol import EnvConfig, EnvError
 from league.judge.contenders.bots import bot_policy
-from league.judge.matches.match import play_match
+from league.judge.matches.evaluation import EvalReport, _stronger_than_auto, evaluate_run
+from league.judge.matches.match import Match
 from league.judge.matches.match_result import Interval
 from league.judge.matches.pairs import PairRow, pair_row
-from league.judge.matches.report import EvalReport, _stronger_than_auto, evaluate_run
 from league.judge.matches.report_table import report_lines
 from league.policies.select import UnknownPolicy
 from tests.league.judge.matches.eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
@@ -186,11 +186,11 @@ def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None
 
 def test_a_match_is_a_row_from_the_homes_side() -> None:
     policies = [RulePolicy(always(1)), RulePolicy(always(0))]
-    row = pair_row("paper", "rock", play_match(ROSHAMBO, policies, games=4, seed=0), sizes=(1, 1))
+    row = pair_row("paper", "rock", Match(ROSHAMBO, policies, seed=0).play(4), sizes=(1, 1))
     assert (row.home, row.away, row.games, row.wins, row.draws, row.losses) == ("paper", "rock", 4, 4, 0, 0)
     assert (row.score.value, row.by_team) == (1.0, (1.0, 1.0))
 
 
 def test_a_bot_has_the_name_that_the_league_gives_it() -> None:
     policies = [bot_policy("bot:tactical", seed=1), RulePolicy(first_legal)]
-    assert play_match(FOUR, policies, games=20, seed=0).score().value > 0.5
+    assert Match(FOUR, policies, seed=0).play(20).score().value > 0.5
