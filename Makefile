@@ -7,7 +7,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 # Tests start hundreds of processes: none of them should compile what another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick test-avx2 check docs bench format clean
+.PHONY: demo test test-quick test-avx2 check docs bench zoo format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
@@ -40,6 +40,10 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.throughput --env pettingzoo:classic/connect_four_v3 --json
 	$(BIN)/python -m benchmarks.throughput --env gymnasium:CartPole-v1 --json
 	$(BIN)/python -m benchmarks.strength --game connect_four --json
+
+# The trained policies that `zoo:NAME` plays, in league/zoo: hours of one core; it continues where it was stopped.
+zoo: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.strength.zoo
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff format .

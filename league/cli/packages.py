@@ -17,6 +17,7 @@ def add_packages(app: typer.Typer) -> None:
     app.command("import")(import_package)
     app.command("serve-policy")(serve_policy)
     app.command("engine")(engine)
+    app.command("zoo")(zoo)
 
 
 @with_trust("source")
@@ -173,3 +174,17 @@ def engine(
     from league.deploy.engines.run_engine import run_engine
 
     run_engine(contender, protocol=protocol, env=env, greedy=greedy, search=search, seed=seed)
+
+
+def zoo(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER...]", help="Of packages; by default $LEAGUE_ZOO and what is installed."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the trained policies that `zoo:NAME` plays wherever a policy is asked for, with their measured strength."""
+    from league.deploy.export.shelf import read_shelf
+
+    report = read_shelf(folders or ())
+    typer.echo(report.to_json() if as_json else report.text())

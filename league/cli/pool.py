@@ -1,4 +1,4 @@
-"""The commands of a rating pool: `league pool init`, `add`, `push`, `run`, `serve`, `work` and `list`."""
+"""The commands of a rating pool: its policies, its play and workers, its table, and tests of one against another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.options import For, Json, seconds_of, with_trust
+from league.cli.options import For, Json, Reason, seconds_of, with_trust
 from league.errors import LeagueError
 
 PoolArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the pool.", show_default=False)]
@@ -26,6 +26,9 @@ def add_pool(app: typer.Typer) -> None:
     group.command("push")(push)
     group.command("serve")(serve)
     group.command("work")(work)
+    group.command("test")(test)
+    group.command("tests")(tests)
+    group.command("withdraw")(withdraw)
     app.add_typer(group, name="pool")
 
 
@@ -148,6 +151,53 @@ def work(
     from league.judge.pools.service.run_command import work_for
 
     typer.echo(work_for(url, token_file=token_file, ca_file=tls_ca, seconds=_seconds(for_time)))
+
+
+@with_trust("folder", "first", "second")
+def test(
+    folder: PoolArgument,
+    first: Annotated[
+        str, typer.Argument(metavar="FIRST", help="A policy of the pool, or as of `pool add`.", show_default=False)
+    ],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="The one that it is tested against.")],
+    sprt: Annotated[
+        str, typer.Option(metavar="TEST", help="Hypotheses in Elo and errors, as of `league match`.")
+    ] = "elo0=0 elo1=10 alpha=0.05 beta=0.05",
+    games: Annotated[int, typer.Option(min=2, help="After so many games it ends undecided.")] = 40_000,
+    reason: Reason = "",
+) -> None:
+    """Begin a sequential test of two policies, which the workers of the pool play; the pool may be live."""
+    from league.cli.judging import sprt_of
+    from league.judge.pools.core.rules import BeginTest
+    from league.judge.pools.folder import PoolFolder
+    from league.judge.pools.tests_table import submit_test
+    from league.store.known_runs import this_user
+
+    asked = BeginTest(first, second, sprt_of(sprt), games, by=this_user(), reason=reason)
+    for sentence in submit_test(PoolFolder(folder), asked):
+        typer.echo(sentence)
+
+
+def tests(folder: PoolArgument, json_: Json = False) -> None:
+    """Show the tests of a pool, newest first, with their log-likelihood ratios; the pool may be live."""
+    from league.judge.pools.folder import PoolFolder
+    from league.judge.pools.journaled_pool import read_pool
+    from league.judge.pools.tests_table import rows_json, rows_text, test_rows
+
+    rows = test_rows(read_pool(PoolFolder(folder)))
+    typer.echo(rows_json(rows) if json_ else rows_text(rows))
+
+
+def withdraw(
+    folder: PoolArgument,
+    number: Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Of the test.", show_default=False)],
+) -> None:
+    """End a test before it is decided; its games stay in the ratings. The pool may be live."""
+    from league.judge.pools.folder import PoolFolder
+    from league.judge.pools.request_file import PoolRequest
+    from league.judge.pools.tests_table import ask_pool
+
+    typer.echo(ask_pool(PoolFolder(folder), PoolRequest(withdraw=number)))
 
 
 def _seconds(for_time: str | None) -> float | None:

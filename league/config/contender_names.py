@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from league.core.state.records import bot_name
 from league.envs.bots import is_own_bot
+from league.errors import LeagueError, nearest
 
 PROGRAMS = ("uci", "gtp")
 ADDRESSES = ("http", "unix")
 """Kinds, the word before the first colon, of contenders that are programs, and that are served elsewhere."""
 FROM = ":"
 """Between a folder and the name of a policy in it."""
+ZOO = "zoo:"
+"""Before the name of a trained policy on the shelf, as in zoo:connect_four."""
+ZOO_VARIABLE = "LEAGUE_ZOO"
+"""Folders of packages, divided as in PATH, in which such a name is looked for first."""
+SHIPPED = Path(__file__).parents[1] / "zoo"
+"""Packages that come with the installation."""
+_ZOO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def zoo_places() -> tuple[Path, ...]:
+    """Folders of trained policies: those of the variable, then the one that is installed."""
+    named = (Path(text).expanduser() for text in os.environ.get(ZOO_VARIABLE, "").split(os.pathsep) if text)
+    return (*named, SHIPPED)
+
+
+def zoo_folder(written: str) -> Path:
+    """The folder of zoo:NAME.
+
+    Raises:
+      LeagueError: no shelf has such a policy.
+    """
+    name = written.removeprefix(ZOO)
+    if _ZOO_NAME.fullmatch(name) is not None:
+        for place in zoo_places():
+            if (place / name / "manifest.json").is_file():
+                return place / name
+    known = {path.parent.name for place in zoo_places() for path in place.glob("*/manifest.json")}
+    raise LeagueError(f"the zoo has no {name!r}{nearest(name, known)} `league zoo` lists what it has.")
 
 
 def split_source(text: str, *, start: Path = Path()) -> tuple[Path, str]:
@@ -23,7 +54,11 @@ def split_source(text: str, *, start: Path = Path()) -> tuple[Path, str]:
 
     Args:
       start: folder against which a relative one is read; "~" is the user's home.
+    Raises:
+      LeagueError: zoo:NAME is on no shelf.
     """
+    if text.startswith(ZOO):
+        return zoo_folder(text), ""
     whole = start / Path(text).expanduser()
     folder, _, name = text.rpartition(FROM)
     if FROM not in text or not name or "/" in name or "\\" in name or whole.exists():
@@ -41,6 +76,8 @@ def is_folder(written: str) -> bool:
     """True for FOLDER and FOLDER:NAME; a bot of the user's own is `module:attribute` or `path/file.py:attribute`."""
     if kind_before_colon(written) in (*PROGRAMS, *ADDRESSES, "bot") or written.partition(":")[0].endswith(".py"):
         return False
+    if written.startswith(ZOO):
+        return True
     folder, _ = split_source(written)
     return folder.is_dir() or (FROM in written and "/" in str(folder))
 
@@ -54,7 +91,7 @@ def runs_outside_code(written: str) -> bool:
 
 def with_absolute_folder(written: str, starts: Iterable[Path]) -> str:
     """FOLDER or FOLDER:NAME with the absolute path of the folder in the first start that has it; else as it is."""
-    if kind_before_colon(written) in (*PROGRAMS, *ADDRESSES, "bot"):
+    if kind_before_colon(written) in (*PROGRAMS, *ADDRESSES, "bot", "zoo"):
         return written
     for start in starts:
         folder, name = split_source(written, start=start)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from league.http.address import Listening
+from league.http.token_file import token_in
+from league.judge.pools.folder import PoolFolder
+from league.judge.pools.journaled_pool import read_pool
+from league.judge.pools.pool import open_pool
+from league.judge.pools.service.client import PoolClient
+from league.judge.pools.service.server import serving
+from league.judge.pools.service.worker import work
 from league.run.control.lifecycle import row_of, take_down
 from league.store.run_folder import RunFolder
 from tests.browser.conftest import SIZES, check_axe
+from tests.league.commands import league
 from tests.league.see.page.live_page import served
 
 DEED_MS = 90_000
@@ -73,6 +83,44 @@ def test_a_run_is_started_stopped_continued_forked_and_deleted(runs_page: tuple[
     _deed(page, "delete", "for good")
     expect(page.locator("#choose-second")).to_have_count(0)
     assert sorted(path.name for path in home.iterdir()) == ["first"]
+
+
+def test_a_test_is_asked_for_watched_and_decided_with_two_workers(runs_page: tuple[Path, Page]) -> None:
+    """The workers join a served pool by its address and token, as on other machines."""
+    home, page = runs_page
+    path = home / "ttt"
+    assert league("pool", "init", path, "--game", "tic_tac_toe").code == 0
+    assert league("pool", "add", path, "bot:tactical", "bot:mcts:5").code == 0
+    page.locator(".pool-link").click()
+    page.wait_for_selector("main[data-shown=pool]")
+    expect(page.get_by_text("Nobody plays.")).to_be_visible()
+    page.fill("#ask-first", "bot:tactical")
+    page.fill("#ask-second", "bot:random")
+    page.fill("#ask-sprt", "elo0=0 elo1=100")
+    page.fill("#ask-reason", "is it stronger?")
+    page.click("#ask-do")
+    page.locator("#test-1").click(timeout=DEED_MS)
+    expect(page.locator("#pool-test")).to_contain_text("playing stronger by 100 Elo rather than 0")
+    check_axe(page)
+    token, stop = token_in(path / "token", make=True), threading.Event()
+
+    def join(url: str, name: str) -> None:
+        with PoolClient(url, token, worker=name, still=lambda: not stop.is_set(), pause=stop.wait) as client:
+            work(client, still=lambda: not stop.is_set(), idle=stop.wait)
+
+    with open_pool(PoolFolder(path)) as pool, serving(pool, token, Listening()) as url:
+        workers = [threading.Thread(target=join, args=(url, name)) for name in ("ann", "bob")]
+        for worker in workers:
+            worker.start()
+        try:
+            expect(page.locator("#pool-test")).to_contain_text("H1 accepted", timeout=DEED_MS)
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join(30.0)
+    account = read_pool(PoolFolder(path)).tests[1]
+    assert (account.outcome, account.test.reason) == ("H1", "is it stronger?") and account.games >= 8
+    check_axe(page)
 
 
 def _deed(page: Page, name: str, words: str) -> None:

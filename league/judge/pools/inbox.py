@@ -16,8 +16,9 @@ from pathlib import Path
 from league.envs.protocol import EnvError, EnvSpec
 from league.errors import JournalError, LeagueError, StorageError
 from league.judge.pools.core.records import SNAPSHOT, PoolPolicy
-from league.judge.pools.core.rules import AlreadyThere, PoolRefused
+from league.judge.pools.core.rules import AlreadyThere, BeginTest, EndTest, PoolRefused
 from league.judge.pools.folder import PoolFolder
+from league.judge.pools.request_file import SUFFIX, read_request
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import build_policy, copies_at
@@ -45,7 +46,7 @@ class Inbox:
 
     Args:
       spec: of the pool's game. store: of its weights.
-      join: makes a policy part of the pool, durably.
+      join: makes a policy part of the pool, durably. ask: begins or ends a test.
       say: tells the user one sentence.
       wall_time: as the times of files have it.
     """
@@ -57,6 +58,7 @@ class Inbox:
         store: LocalSnapshotStore,
         *,
         join: Join,
+        ask: Callable[[BeginTest | EndTest], object],
         say: Callable[[str], object],
         storage: Storage | None = None,
         wall_time: Callable[[], float] = time.time,
@@ -65,6 +67,7 @@ class Inbox:
         self._spec = spec
         self._store = store
         self._join = join
+        self._ask = ask
         self._say = say
         self._storage = storage or Storage()
         self._wall_time = wall_time
@@ -107,6 +110,11 @@ class Inbox:
                 self._say(f"{left} was left by a crash and cannot be removed: {error}")
 
     def _take(self, item: Path) -> int:
+        if item.name.endswith(SUFFIX) and not item.is_dir():
+            with contextlib.suppress(AlreadyThere):
+                self._ask(read_request(item).command)
+            self._remove(item)
+            return 0
         if item.is_symlink() or not is_frozen_folder(item):
             raise PoolRefused(f"{item.name} is not the folder of a snapshot, nor an exported policy")
         copies = copies_at(item, AUTO)

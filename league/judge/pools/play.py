@@ -15,6 +15,7 @@ from league.envs.protocol import EnvConfig
 from league.envs.seat_plan import SeatPlan
 from league.errors import LeagueError
 from league.judge.matches.match import Match
+from league.judge.matches.sprt import pair_counts
 from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame
 
 
@@ -60,4 +61,5 @@ def play_lease(
         losses=int((margin < 0).sum()),
         squares=float((np.asarray(points.mean(axis=0)) ** 2).sum()),
         seconds=time.perf_counter() - begun,
+        pairs=tuple(pair_counts(points.mean(axis=0)).tolist()) if game.teams == 2 else (),
     )

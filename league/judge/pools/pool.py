@@ -14,15 +14,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from league.config.plugin_names import outside_names
 from league.envs.protocol import EnvSpec
 from league.envs.registry import spec_of
 from league.errors import LeagueError, MissingRun, RunInUse
+from league.judge.matches.sprt import sequential_test
 from league.judge.pools.core.fit import Fit, fit_pool, games_of
-from league.judge.pools.core.records import BatchAnswer, BatchResult, GrantedBatch, PoolGame, PoolPolicy
+from league.judge.pools.core.records import (
+    BatchAnswer,
+    BatchResult,
+    GrantedBatch,
+    PoolGame,
+    PoolPolicy,
+    PoolTestAccount,
+)
 from league.judge.pools.core.rules import (
     AddPolicy,
+    BeginTest,
     CreatePool,
+    EndTest,
     ExpireBatch,
     FailBatch,
     FinishBatch,
@@ -31,7 +43,7 @@ from league.judge.pools.core.rules import (
     PoolCommand,
     PoolRefused,
 )
-from league.judge.pools.core.schedule import Scheduler
+from league.judge.pools.core.schedule import Scheduler, next_test
 from league.judge.pools.core.state import PoolState
 from league.judge.pools.folder import PoolFolder
 from league.judge.pools.inbox import Inbox
@@ -87,7 +99,7 @@ class Pool:
         self._next_fit, self._next_look = -float("inf"), -float("inf")
         self.store = LocalSnapshotStore(folder.policies, storage=storage)
         self.spec = spec
-        self._inbox = Inbox(folder, spec, self.store, join=self.join, say=say, storage=storage)
+        self._inbox = Inbox(folder, spec, self.store, join=self.join, ask=self.ask, say=say, storage=storage)
         self._lacking: dict[tuple[str, int], float] = {}
         self._say = say
         self._deaths: Counter[tuple[int, int]] = Counter()  # of workers, over a pair of policies
@@ -117,6 +129,16 @@ class Pool:
                 policy = replace(policy, name=f"{policy.name}@{policy.digest[:8]}")
             self._execute(AddPolicy(policy))
 
+    def ask(self, command: BeginTest | EndTest) -> int:
+        """Begin or end a test; returns its number.
+
+        Raises:
+          PoolRefused: it may not be.
+        """
+        with self._lock:
+            self._execute(command)
+            return command.number if isinstance(command, EndTest) else max(self.state.tests)
+
     def tend(self) -> None:
         """Look into the inbox and give leases up that are overdue, where it is time to."""
         with self._lock:
@@ -125,6 +147,8 @@ class Pool:
                 self._next_look = now + INBOX_EVERY_S
                 self._inbox.look()
                 self._forget_lacking(now)
+                for account in self.state.open_tests:
+                    self._settle(account)
             for number in [number for number, deadline in self._deadlines.items() if now > deadline]:
                 if number in self.state.leases:
                     self._execute(ExpireBatch(number, "it was not answered in time"))
@@ -137,12 +161,17 @@ class Pool:
             scheduler = self._current()
             lacked = self._lacked_by(worker)
             apart = [pair for pair, deaths in self._deaths.items() if deaths >= MAX_PAIR_DEATHS]
-            batch = None if scheduler is None else scheduler.next_batch(self.state.leases, without=lacked, apart=apart)
+            if scheduler is None:
+                return None
+            account = next_test(self.state, without=lacked, apart=apart)
+            batch = None if account is None else scheduler.batch_of(account.test.first, account.test.second)
+            test = 0 if account is None or batch is None else account.test.number
+            batch = batch or scheduler.next_batch(self.state.leases, without=lacked, apart=apart)
             if batch is None:
                 return None
             number = self.state.next_lease_id
             try:
-                self._execute(GrantBatch(worker, batch.home, batch.away, batch.games, batch.duration_s))
+                self._execute(GrantBatch(worker, batch.home, batch.away, batch.games, batch.duration_s, test))
             except PoolRefused:
                 return None
             self._deadlines[number] = self._clock() + batch.duration_s
@@ -167,8 +196,11 @@ class Pool:
           NotOpen: it was answered or given up before. PoolRefused: no games can have had this result.
         """
         with self._lock:
+            lease = self.state.leases.get(lease_id)
             self._execute(FinishBatch(lease_id, token, result))
             self._deadlines.pop(lease_id, None)
+            if lease is not None and lease.test:
+                self._settle(self.state.tests[lease.test])
 
     def fail(self, lease_id: int, token: str, reason: str) -> None:
         """Note that a lease could not be played. Raises NotOpen."""
@@ -207,6 +239,21 @@ class Pool:
                     self._say(
                         f"{one} and {other} do not meet any more: {MAX_PAIR_DEATHS} worker processes died over them."
                     )
+
+    def _settle(self, account: PoolTestAccount) -> None:
+        """End a test that is decided, has had all its games, or cannot be played any more."""
+        if account.outcome:
+            return
+        test = account.test
+        outcome, why = sequential_test(np.array(account.pairs), test.config).decision, ""
+        if not outcome and account.games >= test.max_games:
+            outcome = "undecided"
+        for index in (test.first, test.second):
+            if not outcome and not self.state.is_playable(index):
+                outcome, why = "withdrawn", f"{self.state.policies[index].name}: {self.state.reasons.get(index, '')}"
+        if outcome:
+            self._execute(EndTest(test.number, outcome, why))
+            self._say(f"Test {test.number} has ended: {outcome}{f' ({why})' if why else ''}.")
 
     def _lacked_by(self, worker: str) -> set[int]:
         """Policies that a worker has been found to lack a short while ago."""

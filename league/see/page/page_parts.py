@@ -34,6 +34,7 @@ ROUTES: Mapping[str, str] = {
     "session": "league.see.page.routes.session",
     "operations": "league.see.page.routes.operations",
     "deeds": "league.see.page.routes.deeds",
+    "pools": "league.see.page.routes.pools",
     "course": "league.see.page.routes.course",
     "compare": "league.see.page.routes.compare",
     "games": "league.see.page.routes.games",

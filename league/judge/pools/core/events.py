@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy, PoolTest
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,22 @@ class BatchExpired:
 
 
 @dataclass(frozen=True)
+class PoolTestBegun:
+    """A test was taken up."""
+
+    test: PoolTest
+
+
+@dataclass(frozen=True)
+class PoolTestEnded:
+    """A test ended; its games stay in the ratings. outcome, why: as in `PoolTestAccount`."""
+
+    number: int
+    outcome: str
+    why: str
+
+
+@dataclass(frozen=True)
 class StateCarried:
     """The first event of a later journal file: the whole state that the file before it ended with."""
 
@@ -69,7 +85,16 @@ class StateCarried:
 
 
 PoolEvent = (
-    PoolCreated | PoolOpened | PolicyAdded | BatchGranted | BatchFinished | BatchFailed | BatchExpired | StateCarried
+    PoolCreated
+    | PoolOpened
+    | PolicyAdded
+    | BatchGranted
+    | BatchFinished
+    | BatchFailed
+    | BatchExpired
+    | PoolTestBegun
+    | PoolTestEnded
+    | StateCarried
 )
 
 EVENTS: Mapping[str, type] = {
@@ -82,6 +107,8 @@ EVENTS: Mapping[str, type] = {
         BatchFinished,
         BatchFailed,
         BatchExpired,
+        PoolTestBegun,
+        PoolTestEnded,
         StateCarried,
     )
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from league.judge.matches.sprt import PAIR_SCORES, SprtConfig
+
 BOT, SNAPSHOT, OUTSIDE = "bot", "snapshot", "outside"
 MAX_BATCH_GAMES = 4096
 MAX_SECONDS = 7 * 86_400.0
@@ -65,6 +67,7 @@ class BatchLease:
       home, away: indices of the two policies.
       games: a multiple of the game's teams.
       duration_s: seconds after which it may be given up.
+      test: number of the test that it is played for; 0 for the ratings alone.
     """
 
     lease_id: int
@@ -74,6 +77,7 @@ class BatchLease:
     away: int
     games: int
     duration_s: float
+    test: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class BatchResult:
       wins, draws, losses: of games.
       squares: sum over the groups of the squared mean score in the group, from which the variance is known.
       seconds: the batch took on its worker.
+      pairs: [5] groups of two teams by mean score 0, 1/4, 1/2, 3/4 and 1; empty for more teams, and in old journals.
     """
 
     wins: int
@@ -91,6 +96,7 @@ class BatchResult:
     losses: int
     squares: float
     seconds: float
+    pairs: tuple[int, ...] = ()
 
     @property
     def games(self) -> int:
@@ -101,6 +107,52 @@ class BatchResult:
     def score(self) -> float:
         """Sum of the scores of the home policy."""
         return self.wins + self.draws / 2.0
+
+
+@dataclass(frozen=True)
+class PoolTest:
+    """A sequential test of one policy against another.
+
+    Fields:
+      number: counts them from 1. first, second: indices of the policies.
+      config: the hypotheses, on the first's strength over the second.
+      max_games: after which it ends undecided. by, reason: for people.
+      request: by which a request that is taken up again is known; empty for none.
+    """
+
+    number: int
+    first: int
+    second: int
+    config: SprtConfig
+    max_games: int
+    by: str
+    reason: str
+    request: str = ""
+
+
+@dataclass(frozen=True)
+class PoolTestAccount:
+    """A test and its games.
+
+    Fields:
+      pairs: [5] pairs of games in which the first scored 0, 1/4, 1/2, 3/4 and 1 on average.
+      wins, draws, losses: of games.
+      outcome: "H0" or "H1" as accepted, "undecided" after all games, "withdrawn"; empty while it lasts.
+      why: it ended, for people, where that is not plain.
+    """
+
+    test: PoolTest
+    pairs: tuple[int, ...] = (0, 0, 0, 0, 0)
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+    outcome: str = ""
+    why: str = ""
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return self.wins + self.draws + self.losses
 
 
 def result_problem(result: BatchResult, *, games: int, teams: int) -> str:
@@ -114,6 +166,10 @@ def result_problem(result: BatchResult, *, games: int, teams: int) -> str:
     slack = ROUNDING * (1.0 + high)
     if not low - slack <= result.squares <= high + slack:
         return f"the sum of squares {result.squares:.6g} does not lie between {low:.6g} and {high:.6g}"
+    if result.pairs:
+        counted, squared = sum(result.pairs), float(PAIR_SCORES**2 @ result.pairs) if len(result.pairs) == 5 else -1.0
+        if min(result.pairs) < 0 or counted != groups or abs(squared - result.squares) > slack:
+            return f"the pairs {result.pairs} are not those of {groups} groups with these squares"
     if not (math.isfinite(result.seconds) and 0.0 <= result.seconds <= MAX_SECONDS):
         return f"a batch cannot take {result.seconds:.6g} seconds"
     return ""

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from league.judge.matches.sprt import SprtConfig
 from league.judge.pools.core.events import (
     BatchExpired,
     BatchFailed,
@@ -15,6 +16,8 @@ from league.judge.pools.core.events import (
     PoolCreated,
     PoolEvent,
     PoolOpened,
+    PoolTestBegun,
+    PoolTestEnded,
 )
 from league.judge.pools.core.records import (
     BOT,
@@ -25,6 +28,7 @@ from league.judge.pools.core.records import (
     BatchResult,
     PoolGame,
     PoolPolicy,
+    PoolTest,
     result_problem,
 )
 from league.judge.pools.core.state import PoolState
@@ -33,6 +37,8 @@ MAX_POLICIES = 20_000
 MAX_OPEN_LEASES = 1_000
 MAX_NAME, MAX_REASON = 120, 500
 MAX_ELO = 10_000.0
+MAX_OPEN_TESTS, MAX_TEST_GAMES = 200, 10_000_000
+OUTCOMES = ("H0", "H1", "undecided", "withdrawn")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]*")
 _OUTSIDE_NAME = re.compile(r"[a-z]+:[A-Za-z0-9._:@+/?=&%~-]+")
 
@@ -79,6 +85,7 @@ class GrantBatch:
     away: int
     games: int
     duration_s: float
+    test: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,31 @@ class ExpireBatch:
     token: str | None = None
 
 
-PoolCommand = CreatePool | OpenPool | AddPolicy | GrantBatch | FinishBatch | FailBatch | ExpireBatch
+@dataclass(frozen=True)
+class BeginTest:
+    """Begin a test. first, second: names or digests of policies; the others as in `PoolTest`."""
+
+    first: str
+    second: str
+    config: SprtConfig
+    max_games: int
+    by: str = ""
+    reason: str = ""
+    request: str = ""
+
+
+@dataclass(frozen=True)
+class EndTest:
+    """End a test; see `PoolTestEnded`."""
+
+    number: int
+    outcome: str
+    why: str = ""
+
+
+PoolCommand = (
+    CreatePool | OpenPool | AddPolicy | GrantBatch | FinishBatch | FailBatch | ExpireBatch | BeginTest | EndTest
+)
 
 
 def decide(state: PoolState, command: PoolCommand) -> PoolEvent:
@@ -127,6 +158,10 @@ def decide(state: PoolState, command: PoolCommand) -> PoolEvent:
         return _add(state, command.policy)
     if isinstance(command, GrantBatch):
         return _grant(state, command)
+    if isinstance(command, BeginTest):
+        return PoolTestBegun(_test(state, command))
+    if isinstance(command, EndTest):
+        return _end_test(state, command)
     if isinstance(command, FinishBatch):
         lease = _open_lease(state, command.lease_id, command.token)
         problem = result_problem(command.result, games=lease.games, teams=state.game.teams)
@@ -180,6 +215,9 @@ def _grant(state: PoolState, command: GrantBatch) -> BatchGranted:
         raise PoolRefused(
             f"a batch has a multiple of {state.game.teams} and at most {MAX_BATCH_GAMES} games, not {command.games}"
         )
+    account = state.tests.get(command.test)
+    if command.test and (account is None or (account.test.first, account.test.second) != (command.home, command.away)):
+        raise PoolRefused(f"test {command.test} is not of these two policies")
     if len(state.leases) >= MAX_OPEN_LEASES:
         raise PoolRefused(f"{MAX_OPEN_LEASES} leases are open, the most there may be")
     lease = BatchLease(
@@ -190,8 +228,47 @@ def _grant(state: PoolState, command: GrantBatch) -> BatchGranted:
         away=command.away,
         games=command.games,
         duration_s=command.duration_s,
+        test=command.test,
     )
     return BatchGranted(lease)
+
+
+def _test(state: PoolState, command: BeginTest) -> PoolTest:
+    assert state.game is not None
+    if state.game.teams != 2:
+        raise PoolRefused(f"{state.game.env_id} has {state.game.teams} teams: a test is of one against one")
+    places = []
+    for name in (command.first, command.second):
+        place = state.by_name.get(name, state.by_digest.get(name))
+        if place is None:
+            raise PoolRefused(f"the pool has no policy {name}")
+        places.append(place)
+    first, second = places
+    if first == second:
+        raise PoolRefused(f"{command.first} is not tested against itself")
+    if command.request and any(account.test.request == command.request for account in state.tests.values()):
+        raise AlreadyThere(f"the test of {command.first} against {command.second} was taken up before")
+    config = command.config
+    if not max(abs(config.elo0), abs(config.elo1)) <= MAX_ELO:
+        raise PoolRefused(f"elo0 and elo1 must lie between -{MAX_ELO:g} and {MAX_ELO:g}")
+    if not 2 <= command.max_games <= MAX_TEST_GAMES:
+        raise PoolRefused(f"a test has 2 to {MAX_TEST_GAMES:,} games, not {command.max_games}")
+    if len(state.open_tests) >= MAX_OPEN_TESTS:
+        raise PoolRefused(f"{MAX_OPEN_TESTS} tests are open, the most there may be")
+    number = max(state.tests, default=0) + 1
+    by, reason = command.by[:MAX_NAME], command.reason[:MAX_REASON]
+    return PoolTest(number, first, second, config, command.max_games, by, reason, command.request)
+
+
+def _end_test(state: PoolState, command: EndTest) -> PoolTestEnded:
+    account = state.tests.get(command.number)
+    if account is None:
+        raise PoolRefused(f"there is no test {command.number}")
+    if account.outcome:
+        raise PoolRefused(f"test {command.number} has ended already: {account.outcome}")
+    if command.outcome not in OUTCOMES:
+        raise PoolRefused(f"{command.outcome!r} is no outcome of a test")
+    return PoolTestEnded(command.number, command.outcome, command.why[:MAX_REASON])
 
 
 def _open_lease(state: PoolState, lease_id: int, token: str | None) -> BatchLease:

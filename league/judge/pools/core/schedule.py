@@ -17,6 +17,7 @@ under an uncertain difference.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from league.core.metagame.ratings import win_probability
 from league.judge.pools.core.fit import Fit
-from league.judge.pools.core.records import MAX_BATCH_GAMES, OUTSIDE, BatchLease
+from league.judge.pools.core.records import MAX_BATCH_GAMES, OUTSIDE, BatchLease, PoolTestAccount
 from league.judge.pools.core.state import PoolState
 
 Array = NDArray[np.float64]
@@ -43,6 +44,8 @@ MIN_DURATION_S, DURATION_FACTOR = 120.0, 20.0
 """Patience with a lease: at least so long, and so many times what it should take."""
 OUTSIDE_DURATION_S = 3600.0
 """The least for an engine or a served policy: it may take seconds for a move."""
+RATINGS_TURN = 4
+"""One of so many leases is for the ratings even while tests are open."""
 NEVER = -1.0
 """Rate of a pair that does not meet; all others gain something, if little."""
 SURPRISING = 64
@@ -73,6 +76,26 @@ def expected_information(difference: Array, variance: Array) -> Array:
     kappa = 1.0 / np.sqrt(1.0 + math.pi * variance / 8.0)
     found: Array = kappa * win_probability(kappa * difference) * win_probability(-kappa * difference)
     return found
+
+
+def next_test(
+    state: PoolState, *, without: Collection[int] = (), apart: Collection[tuple[int, int]] = ()
+) -> PoolTestAccount | None:
+    """The open test that should be played next; None for none, and for every fourth lease, which is the ratings'.
+
+    The one with the fewest leases in hand, the oldest of these. Args: as of `Scheduler.next_batch`.
+    """
+    if state.next_lease_id % RATINGS_TURN == 0:
+        return None
+    hands = Counter(lease.test for lease in state.leases.values())
+    fit = [
+        account
+        for account in state.open_tests
+        if (pair := (account.test.first, account.test.second)) not in apart
+        and pair[::-1] not in apart
+        and not set(pair) & set(without)
+    ]
+    return min(fit, key=lambda account: (hands[account.test.number], account.test.number), default=None)
 
 
 class Scheduler:
@@ -131,6 +154,12 @@ class Scheduler:
         gain = weight * norm / (1.0 + weight * distance)
         rate = gain / (OVERHEAD_SECONDS + games * self._seconds(chosen[:, None], chosen[None, :]))
         return self._best(rate, gain, chosen, chosen, apart)
+
+    def batch_of(self, home: int, away: int) -> NextBatch | None:
+        """The batch of two given policies; None before a fit knows both, or where one is not to be played."""
+        if max(home, away) >= self._size or not all(map(self._state.is_playable, (home, away))):
+            return None
+        return self._batch(home, away, 0.0)
 
     def _count(self, lease: BatchLease) -> None:
         """Take the expected information of an open lease as had."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from league.judge.pools.core.events import (
     PoolCreated,
     PoolEvent,
     PoolOpened,
+    PoolTestBegun,
+    PoolTestEnded,
     StateCarried,
 )
-from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.judge.pools.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy, PoolTestAccount
 
 WINS, DRAWS, LOSSES, SQUARES, BATCHES = range(5)
 """Columns of the totals of a pair, from the side of the policy with the lower index."""
@@ -44,6 +46,7 @@ class PoolState:
       pair_place: (lower index, higher index) -> place of the pair. pairs: int64 [M, 2]; totals: float64 [M, 5].
       leases: open ones by number. next_lease_id: of the next.
       finished, failed, expired: leases so far.
+      tests: of all times, by number; a pool of an earlier version has none.
     """
 
     game: PoolGame | None = None
@@ -63,6 +66,12 @@ class PoolState:
     finished: int = 0
     failed: int = 0
     expired: int = 0
+    tests: dict[int, PoolTestAccount] = field(default_factory=dict)
+
+    @property
+    def open_tests(self) -> list[PoolTestAccount]:
+        """The tests that last, oldest first."""
+        return [account for account in self.tests.values() if not account.outcome]
 
     def is_playable(self, index: int) -> bool:
         """False for a policy that failed too often in a row."""
@@ -96,6 +105,10 @@ def apply(state: PoolState, event: PoolEvent) -> PoolState:
     elif isinstance(event, BatchExpired):
         del state.leases[event.lease_id]
         state.expired += 1
+    elif isinstance(event, PoolTestBegun):
+        state.tests[event.test.number] = PoolTestAccount(event.test)
+    elif isinstance(event, PoolTestEnded):
+        state.tests[event.number] = replace(state.tests[event.number], outcome=event.outcome, why=event.why)
     return state
 
 
@@ -122,6 +135,15 @@ def _count(state: PoolState, lease: BatchLease, result: BatchResult) -> None:
         won, lost, squares = lost, won, squares + groups - 2.0 * result.score / state.game.teams
     state.totals.values[place] += (won, result.draws, lost, squares, 1)
     state.finished += 1
+    account = state.tests.get(lease.test)
+    if account is not None and not account.outcome and result.pairs:
+        state.tests[lease.test] = replace(
+            account,
+            pairs=tuple(had + more for had, more in zip(account.pairs, result.pairs, strict=True)),
+            wins=account.wins + result.wins,
+            draws=account.draws + result.draws,
+            losses=account.losses + result.losses,
+        )
     both = [low, high]
     state.games.values[both] += result.games
     state.failures.values[both] = 0
@@ -149,12 +171,14 @@ _STORED = (
     "finished",
     "failed",
     "expired",
+    "tests",
 )
 _KINDS: dict[str, Any] = {
     "game": PoolGame,
     "policies": tuple[PoolPolicy, ...],
     "reasons": dict[int, str],
     "leases": dict[int, BatchLease],
+    "tests": dict[int, PoolTestAccount],
     **dict.fromkeys(("games", "failures", "seconds", "pairs", "totals"), GrowableArray),
 }
 
@@ -177,7 +201,7 @@ def from_plain(plain: dict[str, Any]) -> PoolState:
     """
     state = PoolState()
     for name in _STORED:
-        value = plain[name]
+        value = plain.get(name, {}) if name == "tests" else plain[name]
         setattr(state, name, decode(_KINDS[name], value) if name in _KINDS and name != "game" else value)
     state.game = None if plain["game"] is None else PoolGame(*plain["game"])
     state.policies = list(state.policies)

@@ -9,7 +9,8 @@ import {counted, duration} from './kit/format.js';
 const REFRESH_MS = 2000;
 const SOON_MS = 400; // between two looks at what is still being computed
 const modules = new Map();
-const place = {run: null, section: null, query: {}};
+const place = {run: null, section: null, query: {}, pool: null};
+const POOLS = '~pool'; // in the place of a run in the address of a pool
 let sections = [], runs = [], isOneRun = false, readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
 const lost = {since: 0, server: false, daemon: null, news: {}, command: ''};
 
@@ -144,21 +145,40 @@ async function showRuns() {
   byId('run-name').textContent = '';
   document.title = 'League';
   runs = table.rows;
-  draw(byId('main'), {...table, deeds}, {get, post, link, announce, readOnly, refresh: showRuns});
+  draw(byId('main'), {...table, deeds}, {get, post, link, poolLink, announce, readOnly, refresh: showRuns});
   shownAt = Date.now();
   tellServer(true);
   byId('main').dataset.shown = 'runs';
 }
 
+/** Read a rating pool and draw it in place. */
+async function showPool(name, query) {
+  const mine = ++number;
+  refreshedAt = Date.now();
+  const [{draw}, pool] = await Promise.all([import('./sections/pool.js'), get(`/pools/${encodeURIComponent(name)}`)]);
+  if (mine !== number) return;
+  showIn(byId('nav'));
+  byId('run-name').textContent = name;
+  document.title = `${name} · League`;
+  draw(byId('main'), pool, {get, post, announce, readOnly, query, link: poolLink, refresh: () => showPool(name, query)});
+  shownAt = Date.now();
+  tellServer(true);
+  byId('main').dataset.shown = 'pool';
+}
+
+const poolLink = (name, query) => link(name, query, POOLS);
+
 async function navigate() {
   const found = parsed();
-  if (!found.run && isOneRun) found.run = runs[0].id;
+  place.pool = found.run === POOLS ? {name: found.section, query: found.query} : null;
+  if (place.pool) found.run = '';
+  if (!found.run && !place.pool && isOneRun) found.run = runs[0].id;
   if (!found.run) {
     if (endNews) endNews();
     endNews = null;
     place.run = null;
     tellDaemon({});
-    return showRuns();
+    return showTop();
   }
   const other = found.run !== place.run;
   Object.assign(place, {run: found.run, section: sections.includes(found.section) ? found.section : sections[0], query: found.query});
@@ -174,13 +194,17 @@ async function navigate() {
   byId('main').removeAttribute('aria-busy');
 }
 
+function showTop() {
+  return place.pool ? showPool(place.pool.name, place.pool.query) : showRuns();
+}
+
 function tick() {
   byId('freshness').textContent = shownAt && !lost.server ? `updated ${duration((Date.now() - shownAt) / 1000)} ago` : '';
   if (lost.server) drawBanner();
   else tellDaemon(lost.news);
   if (document.hidden || Date.now() - refreshedAt < REFRESH_MS) return;
   if (place.run && dirty) show(false);
-  else if (!place.run && shownAt) showRuns().catch((error) => { if (error.status === 0) tellServer(false); });
+  else if (!place.run && shownAt) showTop().catch((error) => { if (error.status === 0) tellServer(false); });
 }
 
 function themeOf() {

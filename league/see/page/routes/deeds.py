@@ -1,4 +1,4 @@
-"""Deeds on whole runs from the page: a run fitted and started, stopped, continued, forked, recorded and deleted."""
+"""Deeds on whole runs and pools from the page: a run is fitted and started, and each other one carried out."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     def listed() -> Response:
         return _json({"deeds": begun.listed()})
 
-    @router.post("/runs/{run}/deeds/{name}/plan")
+    @router.post("/folders/{run}/deeds/{name}/plan")
     async def plan(run: str, name: str, request: Request) -> Response:
         wanted = _decoded(await request.body(), WantedDeed)
         words = await asyncio.to_thread(lambda: begun.words_of(run, name, wanted.arguments))
         return _json({"words": words})
 
-    @router.post("/runs/{run}/deeds/{name}")
+    @router.post("/folders/{run}/deeds/{name}")
     async def carry_out(run: str, name: str, request: Request) -> Response:
         wanted = _decoded(await request.body(), WantedDeed)
         return _json(await asyncio.to_thread(lambda: begun.begin(run, name, wanted.arguments)))

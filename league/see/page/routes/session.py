@@ -72,6 +72,7 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         found = {
             "rows": rows.rows(library.folders()),
             "games": [name for name in BUILT_IN if not name.startswith("probe_")],
+            "pools": list(library.pools()),
         }
         return Response(msgspec.json.encode(found), media_type="application/json")
 

@@ -1,4 +1,4 @@
-"""Deeds on whole runs: `league` commands that the page runs in processes of their own, and what became of each.
+"""Deeds on whole runs and pools: `league` commands that the page runs in processes of their own, and their ends.
 
 A page has the rights of the user who serves it, and gives no more: each deed is the command of the terminal, with its
 checks and its sentences. A run that is started outlives the page, since `league up` sets it apart from any terminal.
@@ -33,13 +33,14 @@ Given = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Deed:
-    """A deed on one run.
+    """A deed on one run, or on one rating pool.
 
     Fields:
       name: of it. what: one sentence for help texts. arguments: its fields, all texts.
       words: its effect as the end of a sentence, with the names of arguments in braces.
       command: (run folder, folder of the runs, arguments) -> arguments of `league`.
       begins: the argument that names the folder of the run it makes; empty where it makes none.
+      is_of_pool: whether its folder is a pool's.
       rehearses: what is added to the command to have it say its effect alone; empty where it cannot.
     """
 
@@ -49,11 +50,24 @@ class Deed:
     words: str
     command: Callable[[Path, Path, Given], list[str]]
     begins: str = ""
+    is_of_pool: bool = False
     rehearses: tuple[str, ...] = ()
 
 
 def _fork(run: Path, home: Path, given: Given) -> list[str]:
     return ["fork", str(run), str(home / given["new"]), "--at", given["at"], *settings_of(given["settings"])]
+
+
+def _test(pool: Path, home: Path, given: Given) -> list[str]:
+    sides = [_contender(home, given[side]) for side in ("first", "second")]
+    words = ["--sprt", given["sprt"], "--games", given["games"], "--reason", given["reason"]]
+    return ["pool", "test", str(pool), *sides, *words]
+
+
+def _contender(home: Path, written: str) -> str:
+    """The name of a run of the page by its path."""
+    name = written.partition(":")[0]
+    return f"{home / name}{written[len(name) :]}" if (home / name / "config.yaml").is_file() else written
 
 
 _LISTED = (
@@ -99,8 +113,34 @@ _LISTED = (
         rehearses=("--dry-run",),
     ),
 )
+_POOL_LISTED = (
+    Deed(
+        "test",
+        "Tests one policy against another, until the results decide; the workers of the pool play.",
+        (
+            Argument("first", "text", "a policy of the pool, RUN:NAME of a run here, or a folder"),
+            Argument("second", "text", "the one that it is tested against"),
+            Argument("sprt", "text", "hypotheses in Elo, and errors", False, "elo0=0 elo1=10 alpha=0.05 beta=0.05"),
+            Argument("games", "text", "after so many it ends undecided", False, "40000"),
+            Argument("reason", "text", "why, for the journal", False, ""),
+        ),
+        "has {first} tested against {second} by {sprt}, {games} games at most",
+        _test,
+        is_of_pool=True,
+    ),
+    Deed(
+        "withdraw",
+        "Ends a test before it is decided; its games stay in the ratings.",
+        (Argument("number", "text", "of the test"),),
+        "plays test {number} no more; its games stay in the ratings",
+        lambda pool, home, given: ["pool", "withdraw", str(pool), given["number"]],
+        is_of_pool=True,
+    ),
+)
 DEEDS: Mapping[str, Deed] = {deed.name: deed for deed in _LISTED}
-"""Name -> deed."""
+"""Name -> deed on a run."""
+POOL_DEEDS: Mapping[str, Deed] = {deed.name: deed for deed in _POOL_LISTED}
+"""Name -> deed on a rating pool."""
 
 
 class DoneDeed(msgspec.Struct):
@@ -148,7 +188,7 @@ class DeedsBegun:
           UnknownRun: no such run. LeagueError: the deed does not fit, in one sentence.
         """
         deed, complete = self._complete(name, given)
-        path = self._library.folder(run).path
+        path = self._path_of(run, deed)
         if deed.rehearses:
             said = command_output([*deed.command(path, self._library.home, complete), *deed.rehearses])
             return str(msgspec.json.decode(said)["words"])
@@ -161,7 +201,7 @@ class DeedsBegun:
           UnknownRun: no such run. LeagueError: the deed does not fit, in one sentence.
         """
         deed, complete = self._complete(name, given)
-        command = deed.command(self._library.folder(run).path, self._library.home, complete)
+        command = deed.command(self._path_of(run, deed), self._library.home, complete)
         return self._begin(run, name, complete.get(deed.begins, ""), lambda: command_output(command))
 
     def start(self, name: str, text: str) -> DoneDeed:
@@ -212,10 +252,14 @@ class DeedsBegun:
                 f"{found.path} names code, {found.name}: start this run from the terminal of its machine."
             )
 
+    def _path_of(self, name: str, deed: Deed) -> Path:
+        return self._library.pool(name).path if deed.is_of_pool else self._library.folder(name).path
+
     def _complete(self, name: str, given: Mapping[str, str]) -> tuple[Deed, dict[str, str]]:
-        deed = DEEDS.get(name)
+        known = {**DEEDS, **POOL_DEEDS}
+        deed = known.get(name)
         if deed is None:
-            raise LeagueError(f"there is no deed {name!r}{nearest(name, DEEDS)}")
+            raise LeagueError(f"there is no deed {name!r}{nearest(name, known)}")
         complete = {}
         for argument in deed.arguments:
             complete[argument.name] = given.get(argument.name, "") or str(argument.default or "")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from league.errors import LeagueError, nearest
+from league.judge.pools.folder import PoolFolder
 from league.see.page.runs.opened_run import OpenedRun
 from league.store.run_folder import RunFolder
 
@@ -39,6 +40,13 @@ class Library:
     def is_of_one_run(self) -> bool:
         """True where the path is a run folder."""
         return (self._path / "config.yaml").is_file()
+
+    def pools(self) -> dict[str, PoolFolder]:
+        """Name -> rating pool, by name: the path itself, or those directly in it."""
+        if PoolFolder(self._path).generations():
+            return {self._path.name: PoolFolder(self._path)}
+        found = sorted({path.parent for path in self._path.glob("*/journal-*.db")})[:MAX_RUNS]
+        return {path.name: PoolFolder(path) for path in found}
 
     @property
     def home(self) -> Path:
@@ -82,6 +90,17 @@ class Library:
         if name not in folders:
             raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
         return folders[name]
+
+    def pool(self, name: str) -> PoolFolder:
+        """The rating pool of that name.
+
+        Raises:
+          UnknownRun: there is none.
+        """
+        pools = self.pools()
+        if name not in pools:
+            raise UnknownRun(f"there is no pool {name!r}{nearest(name, pools)}")
+        return pools[name]
 
     def close_gone(self) -> None:
         """Close every open run whose folder is there no more."""

@@ -110,19 +110,19 @@ def test_a_run_is_begun_by_the_text_that_was_shown(
 def test_the_name_of_a_new_run_stays_in_the_folder(client: TestClient, home: Path, name: str) -> None:
     write_run(home / "made", leases=2)
     assert post(client, "start", name=name, text="env: tic_tac_toe\n")[0] == 422
-    assert post(client, "runs/made/deeds/fork", arguments={"new": name})[0] == 422
+    assert post(client, "folders/made/deeds/fork", arguments={"new": name})[0] == 422
     assert sorted(path.name for path in home.iterdir()) == ["made"]
 
 
 def test_a_run_is_forked_and_deleted_as_the_terminal_does(client: TestClient, home: Path) -> None:
     folder = write_run(home / "made", leases=10)
-    status, plan = post(client, "runs/made/deeds/fork/plan", arguments={"new": "other"})
+    status, plan = post(client, "folders/made/deeds/fork/plan", arguments={"new": "other"})
     assert status == 200 and "other begins as its past up to latest" in plan["words"]
     assert not (home / "other").exists()
-    assert post(client, "runs/made/deeds/delete/plan")[1]["words"].startswith(f"{folder.path} for good: ")
+    assert post(client, "folders/made/deeds/delete/plan")[1]["words"].startswith(f"{folder.path} for good: ")
     assert folder.path.is_dir()
     assert client.get("/api/v1/runs/made/sections/overview").status_code == 200
-    begun = post(client, "runs/made/deeds/delete")[1]
+    begun = post(client, "folders/made/deeds/delete")[1]
     assert ended(client, begun["number"])["state"] == "done"
     assert not folder.path.exists() and client.get("/api/v1/runs/made/sections/overview").status_code == 404
 
@@ -130,13 +130,13 @@ def test_a_run_is_forked_and_deleted_as_the_terminal_does(client: TestClient, ho
 def test_what_the_command_refuses_is_said(client: TestClient, home: Path) -> None:
     folder = write_run(home / "made", leases=2)
     with RunFolder(folder.path).lock:
-        assert "is in use" in post(client, "runs/made/deeds/delete/plan")[1]["error"]
-        begun = post(client, "runs/made/deeds/delete")[1]
+        assert "is in use" in post(client, "folders/made/deeds/delete/plan")[1]["error"]
+        begun = post(client, "folders/made/deeds/delete")[1]
         assert ended(client, begun["number"])["state"] == "refused"
     assert folder.path.is_dir()
-    assert post(client, "runs/made/deeds/explode")[0] == 422
-    assert post(client, "runs/other/deeds/stop")[0] == 404
-    assert post(client, "runs/made/deeds/record", arguments={"games": "--trust"})[0] == 422
+    assert post(client, "folders/made/deeds/explode")[0] == 422
+    assert post(client, "folders/other/deeds/stop")[0] == 404
+    assert post(client, "folders/made/deeds/record", arguments={"games": "--trust"})[0] == 422
 
 
 def test_beyond_this_machine_no_deed_names_code(home: Path) -> None:
@@ -150,7 +150,7 @@ def test_beyond_this_machine_no_deed_names_code(home: Path) -> None:
         ("start/fit", {"source": "/etc/own.yaml"}),
         ("start/fit", {"source": "tic_tac_toe", "settings": "league.preset=os:system"}),
         ("start", {"name": "new", "text": "env: {id: 'subprocess:run'}\n"}),
-        ("runs/made/deeds/continue/plan", {"arguments": {"settings": "learner.algorithm=os:system"}}),
+        ("folders/made/deeds/continue/plan", {"arguments": {"settings": "learner.algorithm=os:system"}}),
     ):
         assert post(client, path, **body)[0] == 422, (path, body)
     assert client.get("/api/v1/deeds").json() == {"deeds": []}
@@ -161,7 +161,7 @@ def test_a_reader_does_nothing_to_a_run(client: TestClient, home: Path) -> None:
     write_run(home / "made", leases=2)
     client.cookies.clear()
     session = client.post("/api/v1/session", json={"token": KEYS.entrances[1].token}).json()
-    for path in ("runs/made/deeds/stop", "runs/made/deeds/stop/plan", "start", "start/fit"):
+    for path in ("folders/made/deeds/stop", "folders/made/deeds/stop/plan", "start", "start/fit"):
         answer = client.post(f"/api/v1/{path}", json={}, headers={CSRF_HEADER: session["csrf"]})
         assert answer.status_code == 403, path
 

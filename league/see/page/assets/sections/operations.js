@@ -43,7 +43,7 @@ function mount(box, form, data, given) {
   const outcome = h('div', {class: 'outcome', role: 'status', id: 'op-outcome'});
   const isMild = form.is_deed && form.name !== 'delete';
   const reason = h('input', {id: 'op-reason', maxlength: 500, autocomplete: 'off'});
-  const path = `/runs/${encodeURIComponent(context.run)}/${form.is_deed ? 'deeds' : 'operations'}/${form.name}`;
+  const path = `/${form.is_deed ? 'folders' : 'runs'}/${encodeURIComponent(context.run)}/${form.is_deed ? 'deeds' : 'operations'}/${form.name}`;
 
   function wanted(element) {
     const found = {};

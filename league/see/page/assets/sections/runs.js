@@ -13,11 +13,11 @@ const MAX_RUNS = 6; // compared at once
 const KINDS = {killed: 'bad', failed: 'bad', silent: 'bad', unreadable: 'bad', running: 'good', training: 'good'};
 
 /**
- * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids;
- * context: {get, post, link, announce, readOnly}, where link is (section, query, run) => address.
+ * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids; pools: names;
+ * context: {get, post, link, poolLink, announce, readOnly}, where link is (section, query, run) => address.
  */
-export function draw(main, {rows, deeds, games}, context) {
-  const again = () => draw(main, {rows, deeds, games}, context);
+export function draw(main, {rows, deeds, games, pools}, context) {
+  const again = () => draw(main, {rows, deeds, games, pools}, context);
   const link = (run, section, query) => context.link(section, query, run);
   state.wasEmpty ??= !rows.length; // its form stays open once the first run is there
   for (const id of state.chosen) if (!rows.some((row) => row.id === id)) state.chosen.delete(id);
@@ -33,6 +33,7 @@ export function draw(main, {rows, deeds, games}, context) {
       id: `runs-${game || 'all'}`, caption: game === null ? 'Runs' : `Runs of ${game}`, keyOf: (row) => row.id,
       rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, link, again),
     }))),
+    pools.length ? card('Rating pools', h('ul', {class: 'runs'}, pools.map((name) => h('li', {key: name}, h('a', {href: context.poolLink(name, {}), class: 'pool-link'}, name))))) : null,
     shown.length || !rows.length ? null : note('No run fits these filters.'));
 }
 
@@ -70,7 +71,7 @@ function chosen(rows, context, link, again) {
 
 async function plan(context, run, name) {
   try {
-    return {run, words: (await context.post(`/runs/${encodeURIComponent(run)}/deeds/${name}/plan`, {})).words};
+    return {run, words: (await context.post(`/folders/${encodeURIComponent(run)}/deeds/${name}/plan`, {})).words};
   } catch (error) {
     return {run, refused: error.message};
   }
@@ -81,7 +82,7 @@ function asked(context, again) {
   const fit = said.filter((each) => !each.refused);
   const carryOut = async () => {
     state.asked = null;
-    for (const each of fit) await context.post(`/runs/${encodeURIComponent(each.run)}/deeds/${name}`, {}).catch((error) => context.announce(error.message));
+    for (const each of fit) await context.post(`/folders/${encodeURIComponent(each.run)}/deeds/${name}`, {}).catch((error) => context.announce(error.message));
     context.refresh();
   };
   return h('div', {class: 'card asked', key: 'asked', role: 'status'}, said.map((each) => h('p', null, h('b', null, each.run), ' ', each.words ? `${each.words}.` : [badge('refused', 'bad'), ` ${each.refused}`])),
