@@ -13,7 +13,7 @@ demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 # Without Ray, servers, browsers and whole runs: for `make test-quick PYTHON=python3.12 VENV=.venv-3.12`.
 test-quick: $(VENV)/.ready-dev

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read once, when torch loads
 _STATE = tempfile.TemporaryDirectory(prefix="league-tests-")
@@ -14,3 +18,25 @@ os.environ["XDG_STATE_HOME"] = _STATE.name  # the user's own key stays out of th
 ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
+
+
+@pytest.hookimpl(tryfirst=True)  # before their names take the group up
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what a fixture makes run in one process: in several, each would make it for itself."""
+    for item in items:
+        places = sorted(shared_by(item), key=len)
+        if places and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(places[0]))
+
+
+def shared_by(item: pytest.Item) -> Iterator[str]:
+    """The files and folders in which fixtures of a test are shared with others."""
+    if isinstance(item, pytest.Function):
+        for fixtures in item._fixtureinfo.name2fixturedefs.values():
+            yield from (one.baseid for one in fixtures if one.baseid and one.scope != "function")
+
+
+def pytest_collection_finish() -> None:
+    """Take what was imported, a million objects that stay out of every search for garbage."""
+    gc.collect()
+    gc.freeze()

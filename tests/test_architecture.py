@@ -14,8 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("envs", "agents", "league")
 MAY_IMPORT = {"envs": {"envs"}, "agents": {"agents", "envs"}, "league": {"league", "agents", "envs"}}
-MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 60
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 MAX_FOLDER_FILES = {"agents/nets": 19}
 """Most files directly in a folder; 20 where none is given."""
 
@@ -36,6 +35,9 @@ WINGS = (
 
 MAX_FOLDERS = 14
 """Most folders directly in a folder."""
+
+MAX_ATTRIBUTES = 20
+"""Most attributes that the methods of a class set."""
 
 GROUND_FLOOR = {
     "agents/learner/config.py",
@@ -377,6 +379,14 @@ def test_a_class_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_an_object_holds_few_attributes() -> None:
+    for path in sources():
+        for node in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)):
+            names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Attribute))
+            own = {one.attr for one in names if isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"}
+            assert len(own) <= MAX_ATTRIBUTES, f"{node.name} in {name_of(path)} has {len(own)} attributes"
 
 
 def test_a_file_has_the_name_of_its_content() -> None:

@@ -1,4 +1,4 @@
-"""The step that an arena is in: its next part, and what the parts before have found out."""
+"""The step that an arena is in: its next part, and results of the parts before it."""
 
 from __future__ import annotations
 

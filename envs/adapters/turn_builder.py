@@ -32,7 +32,7 @@ class GameFaultError(EnvError):
 
 @dataclass
 class _TurnEnds:
-    """What has ended in a turn.
+    """Ends of a turn.
 
     Fields:
       ended, truncated, aborted: games whose episode ended, was cut off, or was thrown away.

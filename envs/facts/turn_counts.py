@@ -110,7 +110,7 @@ class FieldRanges:
 
 
 class Successors:
-    """Whether the same decision led to different turns, as long as one seat acts at a time.
+    """Looks for decisions that led to different turns, as long as one seat acts at a time.
 
     Attributes:
       differ: whether it did.

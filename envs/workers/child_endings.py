@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import subprocess
-from typing import Any
+from typing import Protocol
 
 logger = logging.getLogger(__name__)
 
@@ -13,7 +13,20 @@ KILLED_S = 10.0
 """Longest wait for a process that was killed. The kernel ends it at once, unless it is stuck in a device or a disk."""
 
 
-def wait_for_killed(process: subprocess.Popen[Any]) -> bool:
+class Killed(Protocol):
+    """A process that was killed."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """As of `Popen`."""
+        ...
+
+
+def wait_for_killed(process: Killed) -> bool:
     """Wait until a process that was killed is gone; returns False, with a line in the log, where it is stuck.
 
     A stuck one runs no code of its own any more, and ends once the kernel lets it.

@@ -73,7 +73,7 @@ class RuntimeConfig:
       checkpoint_updates: most updates of a learner between two restart states; what a kill loses was learnt since.
       checkpoint_seconds: most seconds between two restart states; a run that repeats exactly goes by updates alone.
       expected_decisions: of all seats in the budget, for which `learner.entropy_cost` was chosen; 0 for none. Once a
-        tenth of the budget is spent the cost follows the decisions that it really holds.
+        twentieth of the budget is spent the cost follows the decisions that it really holds.
       snapshots_per_budget: snapshots of a main agent, spread evenly over the budget (over 50 million env steps without
         one) whatever its gate says; 0 for none.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth

@@ -29,7 +29,9 @@ GROWTH = 1.2
 """Factor by which env steps must have grown since a remedy was last taken."""
 
 EARLY = 0.1
-"""Fraction of the budget before which nothing is projected from it."""
+"""Fraction of the budget before which nothing is projected from it but the number of decisions."""
+PACE_KNOWN = 0.05
+"""Fraction of the budget from which the decisions made so far tell those of the whole."""
 MIN_FREEZES = 8
 """Snapshots of a player in a whole run below which its gate is too far away."""
 AIMED_FREEZES = 24
@@ -192,7 +194,7 @@ def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """An entropy cost that was chosen for many more decisions than the budget turns out to hold, or far fewer."""
     fraction, expected = facts.budget_fraction, facts.expected_decisions
-    if fraction is None or fraction < EARLY or expected <= 0 or min(facts.entropy_costs) <= 0.0:
+    if fraction is None or fraction < PACE_KNOWN or expected <= 0 or min(facts.entropy_costs) <= 0.0:
         return
     found = float(f"{state.totals.decisions / fraction:.2g}")
     change = min(found, FULL_ENTROPY_DECISIONS) / min(expected, FULL_ENTROPY_DECISIONS)
@@ -202,7 +204,7 @@ def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     new = max(first * change**ENTROPY_GROWTH, min(MIN_FIRST_COST, first))
     yield Remedy(
         "entropy fits the budget",
-        2,
+        3,
         (
             ("learner.entropy_cost", round(new, 4)),
             ("learner.entropy_cost_end", round(last * new / first, 5)),

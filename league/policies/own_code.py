@@ -7,6 +7,7 @@ Code is looked for in the order of `league.envs.own_code.places.candidates`.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -25,6 +26,12 @@ CODE_FILE = "code.json"
 MAX_RECORD_BYTES = 1 << 18
 MAX_ENTRIES = 5_000
 """Files and folders around a name's source beyond which its folder has no digest: it is no project of its own."""
+
+MAX_PARSED = 2_000
+"""Files whose imports are remembered: a process that starts several runs of a project reads the same ones."""
+
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields of a statement that hold statements, or parts of it that do."""
 
 SUFFIXES = tuple(importlib.machinery.all_suffixes())
 SKIPPED = {"__pycache__", "node_modules", "runs", "site-packages", "venv", "wandb"}
@@ -143,7 +150,7 @@ def source_entry(name: str, place: Path | None = None) -> str | None:
             return None
         for file in sorted(file for file in files if file.endswith(SUFFIXES)):
             path = Path(here) / file
-            _add(found, str(path.relative_to(place.parent)), path)
+            _add(found, str(path.relative_to(place.parent)), _content(path))
     return f"source {found.hexdigest()} {place.name}"
 
 
@@ -154,16 +161,11 @@ def source_digest(name: str) -> str | None:
     file = None if place is None else place if place.suffix == ".py" else module_file(place)
     if place is None or file is None:
         return None
-    root, found = place.parent, hashlib.sha256()
+    root = place.parent
     top = root if said is not None else root / place.name.partition(".")[0]
-    seen, left = {file}, [file]
-    while left:
-        for one in _imported_files(left.pop(), root):
-            if one not in seen and one.is_relative_to(top):
-                seen.add(one)
-                left.append(one)
-    for path in sorted(seen):
-        _add(found, str(path.relative_to(root)), path)
+    found = hashlib.sha256()
+    for path, content in sorted(_with_imports(file, root, top).items()):
+        _add(found, str(path.relative_to(root)), content)
     return found.hexdigest()
 
 
@@ -180,30 +182,56 @@ def _place_of_module(name: str) -> Path | None:
     return Path(origins[0]).parent / where if origins and Path(origins[0]).exists() else None
 
 
-def _imported_files(file: Path, root: Path) -> Iterator[Path]:
-    """The files below a folder that one imports anywhere in its text."""
+def _with_imports(file: Path, root: Path, top: Path) -> dict[Path, bytes]:
+    """Path -> content of a file and of all below `top` that it imports, also by way of others."""
+    contents = {file: _content(file)}
+    left, tried = [file], set[tuple[str, ...]]()
+    while left:
+        path = left.pop()
+        for name in _imported_modules(contents[path], path.relative_to(root).parent.parts) - tried:
+            tried.add(name)
+            module = root.joinpath(*name)
+            for one in (module.with_name(f"{module.name}.py"), module / "__init__.py"):
+                if one not in contents and one.is_relative_to(top) and one.is_file():
+                    contents[one] = _content(one)
+                    left.append(one)
+    return contents
+
+
+def _imported_modules(content: bytes, package: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """The modules that a file imports anywhere in its text, with the packages that they are in."""
+    names = {
+        (*package[: len(package) - level + 1], *name) if level else name for level, name in _import_statements(content)
+    }
+    return {name[:length] for name in names for length in range(1, len(name) + 1)}
+
+
+@functools.lru_cache(maxsize=MAX_PARSED)
+def _import_statements(content: bytes) -> frozenset[tuple[int, tuple[str, ...]]]:
+    """The names that a text imports, each with its leading dots; none of a text that is no Python."""
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    package = file.relative_to(root).parent.parts
-    for node in ast.walk(tree):
-        names: list[tuple[str, ...]] = []
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    names, left = set[tuple[int, tuple[str, ...]]](), list[ast.AST](tree.body)
+    while left:
+        node = left.pop()
         if isinstance(node, ast.Import):
-            names = [tuple(alias.name.split(".")) for alias in node.names]
+            names.update((0, tuple(alias.name.split("."))) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = (*base, *(node.module.split(".") if node.module else ()))
-            names = [module, *((*module, alias.name) for alias in node.names)]
-        for name in names:
-            for length in range(1, len(name) + 1):
-                path = root.joinpath(*name[:length])
-                yield from (one for one in (path.with_name(f"{path.name}.py"), path / "__init__.py") if one.is_file())
+            module = tuple(node.module.split(".")) if node.module else ()
+            names.update((node.level, name) for name in (module, *((*module, alias.name) for alias in node.names)))
+        else:  # a statement stands only where statements do: no expression is looked into
+            left += (one for block in BLOCKS for one in getattr(node, block, ()))
+    return frozenset(names)
 
 
-def _add(digest: hashlib._Hash, name: str, path: Path) -> None:
+def _content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError:
-        content = b""
+        return b""
+
+
+def _add(digest: hashlib._Hash, name: str, content: bytes) -> None:
     digest.update(f"{name}\n{len(content)}\n".encode() + content)

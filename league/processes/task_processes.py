@@ -22,7 +22,17 @@ from league.agents.torch_runtime import prepare_process
 from league.envs.protocol import EnvError
 from league.envs.workers.child_endings import ending
 from league.errors import LeagueError
-from league.processes.tasks import MAX_LIVES, MAX_SILENCE_S, WAIT_S, Answer, Make, Task, TaskRefused, TasksFailed
+from league.processes.tasks import (
+    MAX_LIVES,
+    MAX_SILENCE_S,
+    WAIT_S,
+    Answer,
+    Make,
+    SignOfLife,
+    Task,
+    TaskRefused,
+    TasksFailed,
+)
 
 LEAVE_S = 2.0
 """Patience with processes that are to end."""
@@ -182,7 +192,7 @@ def _serve(connection: Connection, make: Make, setup: object) -> None:
     prepare_process()
     sign = _signs(connection)
     try:
-        does: Callable[[Any, Callable[[], None]], Any] | None = None
+        does: Callable[[Any, SignOfLife], Any] | None = None
         while True:
             task = connection.recv()
             does = does or make(setup)
@@ -193,15 +203,16 @@ def _serve(connection: Connection, make: Make, setup: object) -> None:
         return
 
 
-def _signs(connection: Connection) -> Callable[[], None]:
+def _signs(connection: Connection) -> SignOfLife:
     """A function that tells the parent now and then that the task is being done."""
     due = time.monotonic() + SIGN_EVERY_S
 
-    def sign() -> None:
+    def sign() -> bool:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + SIGN_EVERY_S
             connection.send(_Alive())
+        return True
 
     return sign
 

@@ -10,7 +10,8 @@ from league.errors import LeagueError
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
-SignOfLife = Callable[[], None]
+SignOfLife = Callable[[], bool]
+"""A task calls it now and then, as a match before every turn; it says True."""
 Make = Callable[[Any], Callable[[Any, SignOfLife], Any]]
 """Makes what a process needs, given the setup; the result does a task, with a function to call now and then."""
 

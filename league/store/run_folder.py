@@ -200,7 +200,11 @@ class RunFolder:
         self.supervisor_lock = RunLock(self.path / "supervisor.lock")
         self.door_path = self.path / "control.json"
         self.tokens_path = self.path / "tokens"
-        self.console_log_path = self.logs_path / "console.log"
+
+    @property
+    def console_log_path(self) -> Path:
+        """Output of a run that `league up` started."""
+        return self.logs_path / "console.log"
 
     @classmethod
     def create(cls, path: Path, *, config_yaml: str, storage: Storage | None = None) -> RunFolder:

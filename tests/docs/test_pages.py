@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
@@ -49,6 +50,19 @@ def test_the_two_paths_of_the_tour_fit_on_a_page_each() -> None:
         rows = [line for line in part.splitlines() if re.match(r"\| \d", line)]
         assert part.startswith("One ") and 5 < len(rows) <= 8
         assert all("::" in row.split("|")[2] for row in rows)
+
+
+def test_the_loop_is_three_calls_from_its_command() -> None:
+    tour = (ROOT / "docs" / "architecture.md").read_text()
+    steps = re.findall(r"`(\S+)::(\S+)`", tour[tour.index("Three calls lead to it") :].partition("\n\n")[0])
+    assert len(steps) == 4
+    for (file, name), (_, called) in itertools.pairwise(steps):
+        tree = ast.parse((ROOT / file).read_text())
+        (body,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        calls = [ast.unparse(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)]
+        assert called.rpartition(".")[2] in {call.rpartition(".")[2] for call in calls}, (
+            f"{name} does not call {called}"
+        )
 
 
 def test_the_faq_has_every_finding_of_doctor() -> None:

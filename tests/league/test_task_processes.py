@@ -16,10 +16,10 @@ from league.processes.task_processes import TaskProcesses
 from league.processes.tasks import TasksFailed
 
 
-def doubling(folder: Path) -> Callable[[int, Callable[[], None]], int]:
+def doubling(folder: Path) -> Callable[[int, Callable[[], bool]], int]:
     """Doubles numbers. 13 kills the process once; 14 always does; 15 cannot be done; 16 never ends."""
 
-    def do(task: int, sign_of_life: Callable[[], None]) -> int:
+    def do(task: int, sign_of_life: Callable[[], bool]) -> int:
         sign_of_life()
         first = folder / f"{task}"
         if task == 14 or (task == 13 and not first.exists()):

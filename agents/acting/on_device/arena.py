@@ -136,7 +136,7 @@ class DeviceArena:
         self._acting.seat(networks)
 
     def _use_tables(self) -> None:
-        """Use the tensors that the seating has now; graphs that hold others are dropped."""
+        """Use the tensors of the seats as they are now; graphs that hold others are dropped."""
         self._sets: dict[int, tuple[DevicePolicies, StepGraph]] = {}
         self._outcomes.resize(self._seating.size)
 

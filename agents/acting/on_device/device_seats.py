@@ -1,4 +1,4 @@
-"""Who sits where in games on a device, and the table from which starting episodes draw.
+"""Seats of games on a device: the policies on them, and the table from which starting episodes draw.
 
 Shape letters: N games, S seats, A rows of the tables, one for each assignment.
 """

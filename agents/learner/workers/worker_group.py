@@ -1,7 +1,7 @@
 """Workers as child processes of the learner: starts them, calls them, and kills them without leftovers.
 
-A worker group is the transport between an updater and its workers. This one starts
-`python -m league.agents.learner.workers.worker_process` on this machine; other runtimes provide their own.
+A worker group is the transport between an updater and its workers. This one starts processes on this machine, those of
+a group in step by a fork where that is possible; other runtimes provide their own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import logging
 import os
 import shutil
 import socket
@@ -21,8 +22,11 @@ from pathlib import Path
 from typing import Protocol
 
 from league.agents.learner.errors import StageDiedError, StageError, StageHungError
+from league.agents.learner.workers.forked_workers import CAN_FORK, SERVER, ForkedProcess
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 from league.envs.workers.child_endings import wait_for_killed
+
+logger = logging.getLogger(__name__)
 
 SETTLE_S = 0.5
 """Seconds for the peers of a lost worker to fail as well, and for its exit code to arrive."""
@@ -71,6 +75,9 @@ class WorkerGroup(Protocol):
         ...
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
+"""A worker's process."""
+
 WorkerGroupLauncher = Callable[[Sequence[WorkerSetup]], WorkerGroup]
 """Starts the workers of a group, one for each setup, and returns without waiting for them to be ready. May replace
 `device` and `rendezvous` in the setups."""
@@ -82,7 +89,7 @@ class ProcessWorkerGroup:
     def __init__(self, setups: Sequence[WorkerSetup]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="learner-group-"))
         self._setups = list(setups)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Process] = []
         self._connections: list[Connection] = []
         self._lifelines: list[socket.socket] = []
         self._sent: dict[concurrent.futures.Future[Answer], int] = {}
@@ -118,7 +125,7 @@ class ProcessWorkerGroup:
         return answers
 
     @property
-    def processes(self) -> Sequence[subprocess.Popen[bytes]]:
+    def processes(self) -> Sequence[Process]:
         """Of the workers, by rank."""
         return self._processes
 
@@ -173,28 +180,14 @@ class ProcessWorkerGroup:
         self._connections.append(connection)
         self._lifelines.append(lifeline)
 
-    def _started(self, setup: WorkerSetup) -> tuple[subprocess.Popen[bytes], Connection, socket.socket]:
+    def _started(self, setup: WorkerSetup) -> tuple[Process, Connection, socket.socket]:
         """A new worker's process, the connection to it, and the pipe that tells it when its parent is gone."""
         ours, theirs = socket.socketpair()
         # A computing worker does not read requests; this second pipe always tells it that its parent is gone.
         lifeline, watched = socket.socketpair()
         connection = Connection(ours.detach())
         with theirs, watched:
-            command = [
-                sys.executable,
-                "-m",
-                "league.agents.learner.workers.worker_process",
-                str(theirs.fileno()),
-                str(watched.fileno()),
-            ]
-            process = subprocess.Popen(
-                command,
-                pass_fds=(theirs.fileno(), watched.fileno()),
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                # The learner alone handles an interrupt at the terminal.
-                start_new_session=True,
-            )
+            process = _process(setup, (theirs.fileno(), watched.fileno()))
         rendezvous = setup.rendezvous or f"file://{self._folder}/rendezvous"
         connection.send(dataclasses.replace(setup, rendezvous=rendezvous))
         return process, connection, lifeline
@@ -215,6 +208,26 @@ class ProcessWorkerGroup:
             return self._processes[rank].wait(timeout=SETTLE_S)
         except subprocess.TimeoutExpired:
             return "unknown"
+
+
+def _process(setup: WorkerSetup, files: tuple[int, int]) -> Process:
+    """The process of a worker, in a session of its own: the learner alone handles an interrupt at the terminal.
+
+    A member of a free group is never waited for, and a fork has no GPU: those start by themselves.
+    """
+    pipeline = setup.config.pipeline
+    if CAN_FORK and setup.device == "cpu" and not pipeline.is_free:
+        try:
+            return SERVER.fork(files, _environment(), stages=pipeline.stages > 1)
+        except OSError as error:
+            logger.warning("no worker could be forked (%s): it starts by itself", error)
+    return subprocess.Popen(
+        [sys.executable, "-m", "league.agents.learner.workers.worker_process", *map(str, files)],
+        pass_fds=files,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def _end_traffic(connection: Connection) -> None:

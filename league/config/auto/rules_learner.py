@@ -178,7 +178,7 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         )
         if situation.has_budget and not situation.is_exact and not draft.has("learner.entropy_cost"):
             expected = float(f"{situation.decisions(draft.whole('actors.num_envs'), **settled):.2g}")
-            yield AutoValue(EXPECTED, int(expected), "what learner.entropy_cost is chosen for")
+            yield AutoValue(EXPECTED, int(expected), "a guess for learner.entropy_cost, counted again in the run")
     if game.log_legal > 0.0 and game.is_competitive:
         factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
         start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.gates.gates import GATE, MAX_EVIDENCE, TIMEOUT, Trial, Verdict, evidence_of
-from league.core.state.events import Evidence
+from league.core.gates.gates import GATE, TIMEOUT, Trial, Verdict, evidence_of
 from league.core.state.population_config import require
 
 Array = NDArray[np.float64]
@@ -61,10 +60,10 @@ class PosteriorGate:
             return None
         p_values = self.p_values(trial)
         if fires and p_values.max() <= 1.0 - self.confidence:
-            return Verdict(GATE, _evidence(trial, p_values), gate_opponents=size)
+            return Verdict(GATE, evidence_of(trial, unbeaten=p_values), gate_opponents=size)
         if not is_over:
             return None
-        return Verdict(TIMEOUT, _evidence(trial, p_values), gate_opponents=size)
+        return Verdict(TIMEOUT, evidence_of(trial, unbeaten=p_values), gate_opponents=size)
 
     @property
     def bound(self) -> float:
@@ -75,19 +74,3 @@ class PosteriorGate:
         """float64 [C], how probable games as good as these are at most, if that opponent is not beaten; at most 1."""
         carried = np.zeros(len(trial.gate_opponents)) if trial.log_evidence is None else trial.log_evidence
         return np.where(trial.posterior.games >= self.min_games, np.exp(-np.maximum(carried, 0.0)), 1.0)
-
-
-def _evidence(trial: Trial, p_values: Array) -> tuple[Evidence, ...]:
-    """The opponents of the largest p-values, the largest first."""
-    known, mean, lower = trial.posterior, trial.posterior.mean, trial.posterior.lower
-    hardest = np.lexsort((mean, -p_values))[:MAX_EVIDENCE].tolist()
-    return tuple(
-        Evidence(
-            trial.names[int(trial.gate_opponents[i])],
-            games=float(known.games[i]),
-            mean=float(mean[i]),
-            lower=float(lower[i]),
-            unbeaten=float(p_values[i]),
-        )
-        for i in hardest
-    )

@@ -82,8 +82,9 @@ class TaskProcess:
         """Seconds since the last sign of life."""
         return time.monotonic() - self._seen
 
-    def _sign(self) -> None:
+    def _sign(self) -> bool:
         self._seen = time.monotonic()
+        return True
 
 
 @dataclass

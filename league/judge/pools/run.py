@@ -77,7 +77,7 @@ def play_granted(
 
 @dataclass(frozen=True)
 class PoolPlace:
-    """What a process needs to play for a pool of this machine. is_trusted: whether the user trusts its folder."""
+    """A pool of this machine, as a process needs it to play. is_trusted: whether the user trusts its folder."""
 
     game: PoolGame
     path: Path
@@ -95,15 +95,7 @@ def player_for(place: PoolPlace) -> Callable[[GrantedBatch, SignOfLife], tuple[G
     env, store = env_of(place.game), LocalSnapshotStore(PoolFolder(place.path).policies)
     spec = spec_of(dataclasses.replace(env, workers=0))
     ready = ReadyPolicies(env, spec, trusted_weights(store.get, place.path), pool=place.path)
-
-    def play(granted: GrantedBatch, sign_of_life: SignOfLife) -> tuple[GrantedBatch, BatchAnswer]:
-        def still() -> bool:
-            sign_of_life()
-            return True
-
-        return granted, play_granted(place.game, granted, ready, still=still)
-
-    return play
+    return lambda granted, still: (granted, play_granted(place.game, granted, ready, still=still))
 
 
 def trusted_weights(weights: Weights, pool: Path | str) -> Weights:

@@ -103,18 +103,13 @@ class BatchPlayers(Protocol):
 
 
 def play_job(
-    field: Field, game: Game, job: BatchJob, *, sign_of_life: SignOfLife, progress: Progress | None = None
+    field: Field, game: Game, job: BatchJob, *, still: SignOfLife, progress: Progress | None = None
 ) -> BatchOutcome:
-    """Play a batch in this process. sign_of_life: called before every turn. Raises as `open_batch` and `Match.play`."""
+    """Play a batch in this process. still: as of `Match.play`. Raises as `open_batch` and `Match.play`."""
     played: list[PlayedGame] = []
     replays: list[Replay] = []
     lineup = [field.contenders[place] for place in job.key.lineup]
     seats = tuple(SeatHolder(one.name, one.identity) for one in lineup)
-
-    def still() -> bool:
-        sign_of_life()
-        return True
-
     with open_batch(
         game,
         lineup,
@@ -135,7 +130,7 @@ def player_of(field: Field) -> Callable[[BatchJob, SignOfLife], BatchOutcome]:
     """
     admit(field.admitted)
     game = plain_game(field.env, spec_of(replace(field.env, workers=0)))
-    return lambda job, sign_of_life: play_job(field, game, job, sign_of_life=sign_of_life)
+    return lambda job, still: play_job(field, game, job, still=still)
 
 
 class PlayHere:
@@ -172,4 +167,4 @@ class PlayHere:
         job, self._job = self._job, None
         if job is None:
             return ()
-        return (play_job(self._field, self._game, job, sign_of_life=lambda: None, progress=self._progress),)
+        return (play_job(self._field, self._game, job, still=lambda: True, progress=self._progress),)

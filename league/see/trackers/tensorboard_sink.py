@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.plugins.hparams.metadata import NULL_TENSOR, PLUGIN_DATA_VERSION, PLUGIN_NAME, SESSION_START_INFO_TAG
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from league.config.yaml import yaml_text
@@ -44,7 +46,7 @@ class TensorboardSink:
         self._spacing = RowSpacing()
         self._writers: dict[str, EventFileWriter] = {}
         self._closed = False
-        self._config = yaml_text(context.config)
+        self._config = context.config
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """As in the protocol."""
@@ -76,7 +78,8 @@ class TensorboardSink:
         if name not in self._writers:
             self._writers[name] = EventFileWriter(str(self._folder(name)), flush_secs=FLUSH_S)
             if name == LEAGUE:
-                self._writers[name].add_event(Event(wall_time=self._clock(), summary=_text("config", self._config)))
+                for summary in (_text("config", yaml_text(self._config)), _settings(self._config, self._clock())):
+                    self._writers[name].add_event(Event(wall_time=self._clock(), summary=summary))
         numbers = [
             Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items() if math.isfinite(value)
         ]
@@ -93,3 +96,31 @@ def _text(tag: str, text: str) -> Summary:
     metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
     tensor = TensorProto(dtype="DT_STRING", string_val=[shown.encode()])
     return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
+
+
+def _settings(config: object, now: float) -> Summary:
+    """The settings of a run for the tab of hyperparameters, where runs are compared; dotted key -> value."""
+    plain = HParamsPluginData(version=PLUGIN_DATA_VERSION)
+    plain.session_start_info.start_time_secs = now
+    for key, value in _leaves(config, ""):
+        entry = plain.session_start_info.hparams[key]
+        if isinstance(value, bool):
+            entry.bool_value = value
+        elif isinstance(value, int | float):
+            entry.number_value = value
+        else:
+            entry.string_value = "" if value is None else str(value)
+    data = SummaryMetadata.PluginData(plugin_name=PLUGIN_NAME, content=plain.SerializeToString())
+    metadata = SummaryMetadata(plugin_data=data)
+    return Summary(value=[Summary.Value(tag=SESSION_START_INFO_TAG, metadata=metadata, tensor=NULL_TENSOR)])
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping) and value:
+        for key, one in value.items():
+            yield from _leaves(one, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        for place, one in enumerate(value):
+            yield from _leaves(one, f"{path}.{place}")
+    elif path:
+        yield path, value

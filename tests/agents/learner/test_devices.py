@@ -30,6 +30,8 @@ from tests.agents.learner.learner_cases import (
     unrolls_of,
 )
 
+pytestmark = pytest.mark.xdist_group("forked workers")  # those with stages share the server
+
 ROWS, STEPS = 12, 5
 STAGES = {"stages": 2, "microbatches": 2}
 

@@ -26,7 +26,7 @@ from league.store import journaled_league
 from league.store.journal import Journal
 from league.store.journal_reader import JournalReader
 
-SEEDS, A_TEST = 500, 50
+SEEDS, A_TEST = 250, 25
 """The first seeds, shared by several tests; `python -m benchmarks.durability.simulation` runs as many as one likes."""
 REPEATED = 6
 """Seeds among which are deaths, several players, requests of operators and a failing disk."""

@@ -20,6 +20,10 @@ from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
 from tests.envs.guard.wild_games import BLOCKING, FAILING, HARMLESS, NATIVE
 
+pytestmark = pytest.mark.xdist_group(
+    "wild games"
+)  # one process of `guarded_play` for each call, not one in each worker
+
 ROOT = Path(__file__).parents[3]
 CALLS = ("constructor", "reset", "step", "render", "close")
 TABLE = ROOT / "docs" / "games-in-your-process.md"

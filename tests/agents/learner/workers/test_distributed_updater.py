@@ -36,6 +36,8 @@ from tests.agents.learner.learner_cases import (
     unrolls_of,
 )
 
+pytestmark = pytest.mark.xdist_group("forked workers")  # they share the server
+
 DEEP = NetworkConfig(hidden=(12, 12), core="lstm", core_size=6)
 
 SPREADS = {

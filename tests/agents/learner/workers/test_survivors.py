@@ -18,6 +18,8 @@ from league.agents.restart_state import OPTIMIZER_STEPS, WEIGHTS, weights_in
 from league.agents.weights import layout_of
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, small_config, unrolls_of
 
+pytestmark = pytest.mark.xdist_group("forked workers")  # they share the server
+
 AVERAGING = {"kind": "local_sgd", "period": 3}
 POPART = dataclasses.replace(MLP, value_output="popart")
 LAYOUT = layout_of(build_network(BOARD_GAME, POPART, seed=1))

@@ -26,10 +26,10 @@ Task, Answer = TypeVar("Task"), TypeVar("Answer")
 DEADLINE_S = 120.0
 
 
-def made(folder: str) -> Callable[[str, Callable[[], None]], str]:
+def made(folder: str) -> Callable[[str, Callable[[], bool]], str]:
     """Does tasks called "die" and "hang" as they say, the first time; refuses "refuse"; else answers the task."""
 
-    def do(task: str, sign_of_life: Callable[[], None]) -> str:
+    def do(task: str, sign_of_life: Callable[[], bool]) -> str:
         marker = Path(folder) / task
         first = not marker.exists()
         marker.touch()

@@ -52,7 +52,7 @@ def test_a_run_whose_workers_all_die_at_once_ends_with_a_sentence(
     failing = tmp_path / "failing"
     failing.write_text("#!/bin/sh\nexit 3\n")
     failing.chmod(0o755)
-    monkeypatch.setattr(spawn_module, "_python_exe", str(failing))
+    monkeypatch.setattr(spawn_module, "_python_exe", bytes(failing))
     ran = league("pool", "run", pool_folder.path, "--jobs", 2, "--for", 60)
     assert ran.code == 2 and "Traceback" not in ran.err
     assert ran.err.count("has ended (exit code 3); another takes its place") == 2 * MAX_DEATHS

@@ -147,7 +147,7 @@ def test_a_match_with_a_test_does_not_depend_on_how_many_batches_are_played_at_o
     for jobs in (1, 3):
 
         def players_of(field: Field, game: Game, where: Where, jobs: int = jobs, **rest: object) -> InAnyOrder:
-            return InAnyOrder(lambda job: play_job(field, game, job, sign_of_life=lambda: None), jobs=jobs, seed=2)
+            return InAnyOrder(lambda job: play_job(field, game, job, still=lambda: True), jobs=jobs, seed=2)
 
         monkeypatch.setattr("league.judge.tournaments.head_to_head.players_of", players_of)
         reports.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,19 @@ def test_every_value_is_read_back_and_players_share_the_names(tmp_path: Path) ->
         "learner/main-1/entropy": [(10, 7.0, 5.0), (20, 7.0, 10.0)],
     }
     assert read_back(tmp_path / "tensorboard" / "main-0") == {"learner/entropy": [(10, 7.0, 5.0), (20, 7.0, 10.0)]}
+
+
+def test_the_settings_of_a_run_are_compared_in_the_tab_of_hyperparameters(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import metadata
+
+    config = {"name": "one", "learner": {"learning_rate": 0.5}, "league": {"players": [{"self_play": True}]}}
+    sink = open_plugin_sink({"kind": "tensorboard"}, replace(context_of(tmp_path, []), config=config))
+    sink.log(10, {"league/games": 1.0})
+    sink.close()
+    found = EventAccumulator(str(tmp_path / "tensorboard" / "league")).Reload()
+    content = found.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
+    settings = metadata.parse_session_start_info_plugin_data(content).hparams
+    assert sorted(settings) == ["league.players.0.self_play", "learner.learning_rate", "name"]
+    assert (settings["name"].string_value, settings["learner.learning_rate"].number_value) == ("one", 0.5)
+    assert settings["league.players.0.self_play"].bool_value
