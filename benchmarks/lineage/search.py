@@ -1,7 +1,7 @@
 """Search on Connect Four: positions and simulations per core-second, and how well a trained network plays with it.
 
 `python -m benchmarks.lineage --only search` measures the speed. `python -m benchmarks.lineage.search --train RUN`
-trains `configs/lineage/alphazero.yaml` for 1,800 core-seconds, continues a run that was stopped, and then plays.
+trains `configs/lineage/gumbel_alphazero.yaml` for 1,800 core-seconds, continues a run that was stopped, and then plays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from league.judge.matches.match import Match
 from league.policies.loading import load_from_run, open_run
 
 MANY, FEW_SIMULATIONS, SIMULATIONS, ALONE = 1024, 16, 50, 100
-CONFIG = Path(__file__).resolve().parents[2] / "configs" / "lineage" / "alphazero.yaml"
+CONFIG = Path(__file__).resolve().parents[2] / "configs" / "lineage" / "gumbel_alphazero.yaml"
 CORE_SECONDS, GAMES, YARDSTICK = 1_800.0, 100, "mcts:1000"
 
 
@@ -77,9 +77,10 @@ def rates_of(num_games: int, config: SearchConfig, *, turns: int) -> Rates:
     return Rates(num_games * turns / seconds, (policy.num_simulations - first) / seconds)
 
 
-def strength_rows(run_dir: Path, *, core_seconds: float) -> Report:
+def strength_rows(run_dir: Path, *, seed: int, core_seconds: float) -> Report:
     """Train to the budget, or continue what was stopped, and play with the newest weights."""
-    finished_run(CONFIG, run_dir=run_dir, settings=[core_budget(core_seconds)], timeout_s=wall_limit(core_seconds))
+    settings = [core_budget(core_seconds), f"seed={seed}"]
+    finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
     policy = load_from_run(open_run(run_dir), "last")
     positions, report = stored_positions(), Report()
     raw = moves_keep(policy.as_seat_policy(greedy=True), positions)
@@ -95,9 +96,10 @@ def strength_rows(run_dir: Path, *, core_seconds: float) -> Report:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=Path, metavar="RUN", required=True, help="folder of the run; may be begun")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--core-seconds", type=float, default=CORE_SECONDS)
     options = parser.parse_args()
-    report = strength_rows(options.train, core_seconds=options.core_seconds)
+    report = strength_rows(options.train, seed=options.seed, core_seconds=options.core_seconds)
     report.print(sys.stdout, as_json=True)
     return 1 if report.failed else 0
 

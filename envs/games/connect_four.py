@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.envs.games.k_in_a_row import StoneGame
+from league.envs.games.k_in_a_row import Openings, StoneGame
 
 ROWS, COLS = 6, 7
 
@@ -17,8 +17,8 @@ ROWS, COLS = 6, 7
 class ConnectFour(StoneGame):
     """N games of Connect Four."""
 
-    def __init__(self, *, num_envs: int, opening_plies: int = 0) -> None:
-        """opening_plies: uniformly random legal plies played at each start; they never end the game."""
+    def __init__(self, *, num_envs: int, opening_plies: Openings = 0) -> None:
+        """opening_plies: uniformly random legal plies at each start, or the least and the most; they end no game."""
         super().__init__(
             env_id="connect_four",
             num_envs=num_envs,
@@ -50,5 +50,5 @@ class ConnectFour(StoneGame):
         super()._allow_all(games)
         self._heights[games] = 0
 
-    def _new(self, num_envs: int, *, opening_plies: int) -> ConnectFour:
+    def _new(self, num_envs: int, *, opening_plies: Openings) -> ConnectFour:
         return ConnectFour(num_envs=num_envs, opening_plies=opening_plies)

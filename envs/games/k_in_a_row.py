@@ -8,7 +8,7 @@ Shape letters: N games, C cells of the board, A actions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from league.envs.sampling import pack_stream, split_stream, uniform_legal, unpac
 
 POOL_SIZE = 1024  # openings drawn at a time: one batch of random play serves many restarts
 
+Openings = int | Sequence[int]
+"""Plies of an opening, or the least and the most of them: each number between is drawn alike often."""
+
 
 class StoneGame(AlternatingGame):
     """N games on boards of rows x cols; cell r * cols + c is row r from the top, column c.
@@ -27,7 +30,15 @@ class StoneGame(AlternatingGame):
     """
 
     def __init__(
-        self, *, env_id: str, num_envs: int, rows: int, cols: int, in_row: int, num_actions: int, opening_plies: int
+        self,
+        *,
+        env_id: str,
+        num_envs: int,
+        rows: int,
+        cols: int,
+        in_row: int,
+        num_actions: int,
+        opening_plies: Openings,
     ) -> None:
         """Validate the sizes; `reset` starts the games.
 
@@ -35,8 +46,13 @@ class StoneGame(AlternatingGame):
           EnvError: num_envs < 1, or opening_plies outside [0, rows * cols // 2].
         """
         cells = rows * cols
-        if not isinstance(opening_plies, int) or not 0 <= opening_plies <= cells // 2:
-            raise EnvError(f"{env_id}: opening_plies is {opening_plies!r}; it must be an int in [0, {cells // 2}]")
+        plies = [opening_plies, opening_plies] if isinstance(opening_plies, int) else opening_plies
+        is_range = isinstance(plies, list | tuple) and len(plies) == 2 and all(isinstance(one, int) for one in plies)
+        if not is_range or not 0 <= plies[0] <= plies[1] <= cells // 2:
+            raise EnvError(
+                f"{env_id}: opening_plies is {opening_plies!r}; it must be an int in [0, {cells // 2}], or the least "
+                "and the most of such"
+            )
         spec = EnvSpec(
             env_id=env_id,
             num_seats=2,
@@ -51,7 +67,7 @@ class StoneGame(AlternatingGame):
         )
         super().__init__(spec, num_envs=num_envs)
         self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
-        self._opening_plies = opening_plies
+        self._fewest_plies, self._opening_plies = plies
         # A guard column at the end of each row keeps lines from wrapping round.
         places = (np.arange(rows)[:, None] * (cols + 1) + np.arange(cols)).ravel()
         self._places = places.astype(np.uint64)
@@ -165,7 +181,7 @@ class StoneGame(AlternatingGame):
         """Allow every action of `games`, which are empty."""
         self._mask[games] = True
 
-    def _new(self, num_envs: int, *, opening_plies: int) -> StoneGame:
+    def _new(self, num_envs: int, *, opening_plies: Openings) -> StoneGame:
         """Make an env of the same game."""
         raise NotImplementedError
 
@@ -209,19 +225,25 @@ class StoneGame(AlternatingGame):
         if self._pool_used + count > self._pool.shape[1]:
             size = max(count, POOL_SIZE)
             self._pool, self._pool_used = np.zeros((2, size), np.uint64), 0
-            missing = np.arange(size)
+            lengths, missing = self._opening_lengths(size), np.arange(size)
             while missing.size:
                 board = self._new(missing.size, opening_plies=0)
                 turn, ended = board.reset(0), np.zeros(missing.size, np.bool_)
-                for _ in range(self._opening_plies):
+                for ply in range(self._opening_plies):
                     assert turn.action_mask is not None
                     turn = board.step(uniform_legal(turn.action_mask, self._rng))
-                    ended |= turn.ended
-                done = missing[~ended]
-                self._pool[0, done], self._pool[1, done] = board._own[~ended], board._other[~ended]
+                    ended |= turn.ended & (lengths[missing] > ply)
+                    done = ~ended & (lengths[missing] == ply + 1)
+                    self._pool[0, missing[done]], self._pool[1, missing[done]] = board._own[done], board._other[done]
                 missing = missing[ended]
         self._pool_used += count
         return self._pool[:, self._pool_used - count : self._pool_used]
+
+    def _opening_lengths(self, count: int) -> NDArray[np.int64]:
+        """Plies [count] of openings that are to be dealt."""
+        if self._fewest_plies == self._opening_plies:
+            return np.full(count, self._opening_plies)
+        return self._rng.integers(self._fewest_plies, self._opening_plies + 1, count)
 
     def _shown(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
         return self._plies & 1, {"board": self._view}, self._mask.copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.envs.games.k_in_a_row import StoneGame
+from league.envs.games.k_in_a_row import Openings, StoneGame
 
 SIDE = 3
 
@@ -17,8 +17,8 @@ SIDE = 3
 class TicTacToe(StoneGame):
     """N games of tic-tac-toe."""
 
-    def __init__(self, *, num_envs: int, opening_plies: int = 0) -> None:
-        """opening_plies: uniformly random legal plies played at each start; they never end the game."""
+    def __init__(self, *, num_envs: int, opening_plies: Openings = 0) -> None:
+        """opening_plies: uniformly random legal plies at each start, or the least and the most; they end no game."""
         super().__init__(
             env_id="tic_tac_toe",
             num_envs=num_envs,
@@ -36,5 +36,5 @@ class TicTacToe(StoneGame):
     def _allow(self, games: NDArray[np.int64], occupied: NDArray[np.bool_]) -> None:
         self._mask[games] = ~occupied
 
-    def _new(self, num_envs: int, *, opening_plies: int) -> TicTacToe:
+    def _new(self, num_envs: int, *, opening_plies: Openings) -> TicTacToe:
         return TicTacToe(num_envs=num_envs, opening_plies=opening_plies)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +117,17 @@ def test_long_openings_are_unfinished_games() -> None:
     assert not deep._has_line(deep._other).any()
 
 
+def test_openings_of_a_range_have_each_length_alike_often_and_end_nothing() -> None:
+    env = ConnectFour(num_envs=4_000, opening_plies=[3, 10])
+    turn = env.reset(1)
+    stones = turn.obs["board"].sum(axis=(1, 2, 3))
+    assert (turn.seat == stones % 2).all()
+    counts = np.bincount(stones, minlength=11)
+    assert not counts[:3].any() and counts.sum() == 4_000
+    assert abs(counts[3:] - 500).max() < 90  # standard error 21
+    assert not env._has_line(env._own).any() and not env._has_line(env._other).any()
+
+
 def test_restarts_open_at_random_again() -> None:
     env, rng = ConnectFour(num_envs=64, opening_plies=3), np.random.default_rng(0)
     turn, starts = env.reset(0), []
@@ -164,9 +177,11 @@ def test_a_fork_is_independent_of_its_origin() -> None:
     assert all(np.array_equal(array, env.save()[name]) for name, array in saved.items())
 
 
-def test_opening_plies_out_of_range_name_the_range() -> None:
-    with pytest.raises(EnvError, match=r"opening_plies is 22; it must be an int in \[0, 21\]"):
-        ConnectFour(num_envs=1, opening_plies=22)
+@pytest.mark.parametrize("plies", [22, -1, [0, 22], [5, 2], [1], "2", None])
+def test_opening_plies_out_of_range_name_the_range(plies: Any) -> None:
+    said = f"opening_plies is {plies!r}; it must be an int in [0, 21], or the least and the most of such"
+    with pytest.raises(EnvError, match=re.escape(said)):
+        ConnectFour(num_envs=1, opening_plies=plies)
 
 
 def _after(slow: Callable[[], SlowBoard], first: int) -> list[int]:
