@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import json
 import os
 import select
@@ -24,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from league.envs.plugins import load
 from league.envs.workers.child_endings import wait_for_killed
 
 CAN_FORK = sys.platform == "linux" and hasattr(os, "pidfd_open")
@@ -31,8 +31,8 @@ MAX_REQUEST_BYTES = 1 << 17
 START_S = 300.0
 """Longest wait for a forked process, the imports of the server before it included."""
 
-WORKER = "league.agents.learner.workers.worker_process"
-STAGES = "league.agents.learner.pipeline.torch_pipeline"
+WORKER = "league.agents.learner.workers.worker_process:main"
+STAGES = "league.agents.learner.pipeline.torch_pipeline:TorchPipelineBackend"
 """Imported before the first fork of a worker, and of one with stages."""
 
 GONE = -int(signal.SIGKILL)
@@ -105,7 +105,7 @@ class WorkerForks:
             "environment": dict(environment),
             "folder": _current_folder(),
             "path": sys.path,
-            "modules": [WORKER, STAGES] if stages else [WORKER],
+            "names": [WORKER, STAGES] if stages else [WORKER],
         }
         with self._lock:
             try:
@@ -193,7 +193,7 @@ class _Fork:
             sys.path[:] = self.request["path"]
             with contextlib.suppress(OSError):
                 os.chdir(self.request["folder"])
-            sys.modules[WORKER].main(*self.files)
+            load(WORKER)(*self.files)
         except Exception:  # a process boundary: what is below this is the server
             traceback.print_exc()
         finally:
@@ -211,7 +211,7 @@ def _serve(asked: socket.socket) -> _Fork | None:
             code = os.waitstatus_to_exitcode(os.waitpid(request["ended"], 0)[1])
             asked.send(json.dumps({"code": code}).encode())
             continue
-        _import(request["modules"])
+        _import(request["names"])
         pid = os.fork()
         if pid == 0:
             asked.close()
@@ -222,11 +222,11 @@ def _serve(asked: socket.socket) -> _Fork | None:
             os.close(file)
 
 
-def _import(modules: Sequence[str]) -> None:
+def _import(names: Sequence[str]) -> None:
     """Import once what is not there yet, and take it out of searches for garbage, which would copy what is shared."""
-    if not sys.modules.keys() >= set(modules):
-        for module in modules:
-            importlib.import_module(module)
+    if not sys.modules.keys() >= {name.partition(":")[0] for name in names}:
+        for name in names:
+            load(name)
         gc.collect()
         gc.freeze()
 

@@ -33,7 +33,7 @@ class Library:
         self._lock = threading.Lock()
         self._open: dict[str, OpenedRun] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="compute")
-        if not self._path.is_dir() or (self.is_of_one_run and not self.folders()):
+        if not self._path.is_dir() or ((self._path / "journal.db").exists() and not self.is_of_one_run):
             RunFolder.open(self._path)  # says what is wrong with the path
 
     @property

@@ -50,7 +50,7 @@ def test_a_worker_has_the_environment_the_folder_and_the_path_of_now(tmp_path: P
 
     forked = os.fork()
     if forked == 0:
-        sys.modules[WORKER] = SimpleNamespace(main=main)
+        sys.modules[WORKER.partition(":")[0]] = SimpleNamespace(main=main)  # type: ignore[assignment]
         _Fork(asked, (3, 4)).become()
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 7
 

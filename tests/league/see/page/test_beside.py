@@ -74,8 +74,8 @@ def test_a_damaged_page_file_is_no_page(tmp_path: Path) -> None:
 
 
 def test_nothing_to_show_and_a_taken_port_are_sentences(tmp_path: Path) -> None:
-    said = league("serve", tmp_path)
-    assert (said.code, "not a run folder" in said.err) == (2, True)
+    said = league("serve", tmp_path / "nothing")
+    assert (said.code, "does not exist" in said.err) == (2, True)
     folder = write_run(tmp_path / "run", leases=2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -203,5 +203,8 @@ def test_a_library_lists_folders_and_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(LeagueError, match="one"):
         library.run("ones")
     library.close()
+    with pytest.raises(LeagueError, match="does not exist"):
+        Library(tmp_path / "nothing")
+    (tmp_path / "two" / "config.yaml").unlink()
     with pytest.raises(LeagueError, match="not a run folder"):
-        Library(tmp_path / "notes")
+        Library(tmp_path / "two")
