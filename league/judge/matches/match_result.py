@@ -82,22 +82,11 @@ class MatchResult:
         """
         if self.wins.shape[1] < 2:
             raise ValueError("a game of one team has no score; look at mean_return")
-        return wilson(float(self.group_scores[:, contender].mean()), self.effective_games(contender))
+        return score_interval(self.group_scores[:, contender], len(self.wins))
 
     def effective_games(self, contender: int = 0) -> float:
-        """The number of independent games that say as much about a contender's score as these.
-
-        The games of a group may agree more than independent ones, where the opening decides or the policies hardly
-        vary. Then their number is scaled down by the excess of the variance of the group means: the measured one, and
-        that of groups which agree, the less there are of the former. It is never scaled up, so that a score of 0 or 1
-        keeps a width.
-        """
-        scores, rotations = self.group_scores[:, contender], len(self.wins)
-        mean = float(scores.mean())
-        bernoulli, free = mean * (1.0 - mean), len(scores) - 1
-        measured = rotations * float(scores.var(ddof=1)) / bernoulli if free and bernoulli else 1.0
-        excess = (AGREEING_GROUPS * rotations + free * measured) / (AGREEING_GROUPS + free)
-        return self.games / max(excess, 1.0)
+        """See `effective_games`, of a contender's score."""
+        return effective_games(self.group_scores[:, contender], len(self.wins))
 
     def by_team(self, contender: int = 0) -> tuple[float, ...]:
         """[T] mean score of a contender while it held team 0, 1, ..."""
@@ -126,6 +115,29 @@ class MatchResult:
         holds = (np.arange(len(sizes)) + rotations) % len(sizes)  # the team of each contender
         means = self.team_returns / np.asarray(sizes, np.float64)[holds][:, None, :]
         return mean_interval((means[:, :, 0] - means[:, :, 1:].mean(axis=2)).mean(axis=0))
+
+
+def score_interval(scores: NDArray[np.float64], rotations: int) -> Interval:
+    """The mean of the scores of groups of games, with a Wilson interval over `effective_games`; arguments as there."""
+    return wilson(float(scores.mean()), effective_games(scores, rotations))
+
+
+def effective_games(scores: NDArray[np.float64], rotations: int) -> float:
+    """The number of independent games that say as much about a score as these.
+
+    The games of a group may agree more than independent ones, where the opening decides or the policies hardly vary.
+    Then their number is scaled down by the excess of the variance of the group means: the measured one, and that of
+    groups which agree, the less there are of the former. It is never scaled up, so that a score of 0 or 1 keeps a
+    width.
+
+    Args:
+      scores: float64 [G], mean score of each group. rotations: games of a group.
+    """
+    mean = float(scores.mean())
+    bernoulli, free = mean * (1.0 - mean), len(scores) - 1
+    measured = rotations * float(scores.var(ddof=1)) / bernoulli if free and bernoulli else 1.0
+    excess = (AGREEING_GROUPS * rotations + free * measured) / (AGREEING_GROUPS + free)
+    return rotations * len(scores) / max(excess, 1.0)
 
 
 def mean_interval(groups: NDArray[np.float64]) -> Interval:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from league.core.state.records import BOT_PREFIX
+from league.judge.matches.match_result import score_interval
 from league.judge.matches.sprt import PAIR_SCORES, elo_of, sequential_test
 from league.judge.pools.core.records import PoolTestAccount
 from league.judge.pools.core.rules import BeginTest, PoolRefused
@@ -21,9 +23,6 @@ from league.judge.pools.members import add_contenders, copies_of, is_outside
 from league.judge.pools.pool import PoolError, PoolInUse, open_pool
 from league.judge.pools.request_file import SUFFIX, PoolRequest, write_request
 from league.text_table import TextTable
-
-Z = 1.96
-"""Of a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +173,17 @@ def _row(state: PoolState, account: PoolTestAccount) -> PoolTestRow:
     )
 
 
-def _strength(counts: np.ndarray) -> tuple[float | None, float | None, float | None]:
-    """Elo of the first and its interval by the variance of pairs; None where it is not bounded."""
-    pairs = int(counts.sum())
-    if not pairs:
+def _strength(counts: NDArray[np.int64]) -> tuple[float | None, float | None, float | None]:
+    """Elo of the first and its interval, as of a match; None where it is not bounded."""
+    if not counts.any():
         return None, None, None
-    mean = float(counts @ PAIR_SCORES) / pairs
-    deviation = math.sqrt(float(counts @ (PAIR_SCORES - mean) ** 2) / pairs / pairs)
-    one, least, most = (elo_of(score) for score in (mean, mean - Z * deviation, mean + Z * deviation))
-    return tuple(round(value, 1) if math.isfinite(value) else None for value in (one, least, most))  # type: ignore[return-value]
+    score = score_interval(np.repeat(PAIR_SCORES, counts), 2)
+    elo, low, high = (elo_of(share) for share in (score.value, score.low, score.high))
+    return _bounded(elo), _bounded(low), _bounded(high)
+
+
+def _bounded(elo: float) -> float | None:
+    return round(elo, 1) if math.isfinite(elo) else None
 
 
 def _signed(value: float | None) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from league.config.contender_names import runs_outside_code
 from league.config.loading import overridden
 from league.config.plugin_names import outside_names
 from league.config.yaml import parse_yaml
@@ -41,7 +42,8 @@ class Deed:
       command: (run folder, folder of the runs, arguments) -> arguments of `league`.
       begins: the argument that names the folder of the run it makes; empty where it makes none.
       is_of_pool: whether its folder is a pool's.
-      rehearses: what is added to the command to have it say its effect alone; empty where it cannot.
+      contenders: the arguments that name policies.
+      rehearses: what is added to the command to have it print its effect alone as JSON; empty where it cannot.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Deed:
     command: Callable[[Path, Path, Given], list[str]]
     begins: str = ""
     is_of_pool: bool = False
+    contenders: tuple[str, ...] = ()
     rehearses: tuple[str, ...] = ()
 
 
@@ -102,15 +105,15 @@ _LISTED = (
         "Plays and records the games of this run that tell most: upsets, first wins, the longest.",
         (Argument("games", "text", "how many", False, "3"),),
         "is only read; its {games} most telling games are recorded as replays",
-        lambda run, home, given: ["replays", str(run), "--telling", given["games"], "--json"],
+        lambda run, home, given: ["replays", str(run), "--telling", given["games"]],
     ),
     Deed(
         "delete",
         "Removes the folder of a stopped run for good.",
         (),
         "is removed for good",
-        lambda run, home, given: ["delete", str(run), "--yes", "--json"],
-        rehearses=("--dry-run",),
+        lambda run, home, given: ["delete", str(run), "--yes"],
+        rehearses=("--dry-run", "--json"),
     ),
 )
 _POOL_LISTED = (
@@ -127,6 +130,7 @@ _POOL_LISTED = (
         "has {first} tested against {second} by {sprt}, {games} games at most",
         _test,
         is_of_pool=True,
+        contenders=("first", "second"),
     ),
     Deed(
         "withdraw",
@@ -234,7 +238,7 @@ class DeedsBegun:
         """
         if source.startswith("-") or not source:
             raise LeagueError("give the id of a game, or the path of a configuration.")
-        if not self._may_name_code and source.endswith((".yaml", ".yml")):
+        if not self._may_name_code and Path(source).exists():
             raise LeagueError("from another machine a run is started by the id of a game.")
         self._check_code(overridden({"env": {"id": source}}, lines_of(settings))[0])
         budget = [] if seconds is None else ["-s", f"budget.seconds={seconds:g}"]
@@ -270,6 +274,8 @@ class DeedsBegun:
         if deed.begins:
             self._new(complete[deed.begins])
         self._check_code(overridden({}, lines_of(complete.get("settings", "")))[0])
+        if not self._may_name_code and any(runs_outside_code(complete[one]) for one in deed.contenders):
+            raise LeagueError("from another machine no test begins with a program, an address or code of one's own.")
         return deed, complete
 
     def _new(self, name: str) -> str:
@@ -289,8 +295,7 @@ class DeedsBegun:
 
     def _carry_out(self, deed: DoneDeed, work: Callable[[], bytes]) -> None:
         try:
-            said = work().decode(errors="replace").strip()
-            deed.state, deed.said = "done", "" if said.startswith("{") else said
+            deed.said, deed.state = work().decode(errors="replace").strip(), "done"
         except LeagueError as error:
             deed.state, deed.said = "refused", str(error)
         except Exception as error:  # boundary: of a thread that nobody waits for; the page shows it

@@ -145,7 +145,9 @@ def test_beyond_this_machine_no_deed_names_code(home: Path) -> None:
     library = Library(home)
     client = TestClient(make_page(library, keys, hosts=("127.0.0.1",)), base_url=BASE.replace("http:", "https:"))  # type: ignore[arg-type]
     client.post("/api/v1/session", json={"token": OPERATOR.token})
+    pool = "folders/made/deeds/test"
     for path, body in (
+        *((pool, {"arguments": {"first": one, "second": "bot:random"}}) for one in ("uci:/bin/true", "bot:os:system")),
         ("start/fit", {"source": "subprocess:run"}),
         ("start/fit", {"source": "/etc/own.yaml"}),
         ("start/fit", {"source": "tic_tac_toe", "settings": "league.preset=os:system"}),
