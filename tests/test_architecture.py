@@ -70,7 +70,7 @@ HOMES = {
     "onnxruntime": ("league/deploy/export/onnx_graph.py",),
     "open_spiel": ("envs/adapters/", "league/deploy/engines/openspiel.py"),
     "openskill": ("league/judge/tournaments/openskill_ratings.py",),
-    "optuna": ("league/lab/sweep/study.py",),
+    "optuna": ("league/lab/sweep/optuna_study.py",),
     "pettingzoo": ("envs/adapters/", "envs/notation/chess_moves.py"),
     "pydantic": ("league/config/problems.py", "league/run/control/api.py"),
     "pyspiel": ("envs/adapters/", "envs/notation/chess_moves.py", "league/deploy/engines/openspiel.py"),

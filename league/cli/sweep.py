@@ -49,11 +49,12 @@ def sweep(
     """Train runs with different settings and equal budgets and report the strongest; repeat the command to continue."""
     if objective not in OBJECTIVES:
         raise LeagueError(f"--objective {objective}: give {', '.join(OBJECTIVES)}.")
-    from league.lab.sweep.plan import SweepObjective, SweepPlan
-    from league.lab.sweep.process_runner import ProcessRunner
+    from league.lab.sweep.plan import SweepPlan
     from league.lab.sweep.sweep import open_sweep
+    from league.lab.trials.objective import Objective
+    from league.lab.trials.process_runner import ProcessRunner
 
-    measured = SweepObjective(objective, names_in(bots), games, exploiter_core_seconds)  # type: ignore[arg-type]  # checked above
+    measured = Objective(objective, names_in(bots), games, exploiter_core_seconds)  # type: ignore[arg-type]  # checked above
     path = Path(source)
     plan = SweepPlan(
         source=str(path.absolute()) if path.is_file() else source,

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from league.errors import LeagueError
+from league.lab.trials.objective import Objective
 
-ObjectiveKind = Literal["yardsticks", "exploiter", "exact"]
 MIN_CORE_SECONDS = 1.0
-
-
-class SweepObjective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The measure of a trial; more is better.
-
-    Fields:
-      kind: "yardsticks" is the mean score against bots, or the mean return in a game of one team; "exploiter" is one
-        minus the score that a new player reaches that trains against the trial alone; "exact" is minus NashConv.
-      bots: of the yardsticks. games: of each match. core_seconds: of the exploiter's training.
-    """
-
-    kind: ObjectiveKind = "yardsticks"
-    bots: tuple[str, ...] = ("random", "tactical", "mcts:25")
-    games: int = 200
-    core_seconds: float = 10.0
 
 
 class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +25,7 @@ class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     space: str
     core_seconds: float
     overrides: tuple[str, ...] = ()
-    objective: SweepObjective = SweepObjective()
+    objective: Objective = Objective()
     rungs: int = 1
     reduction: int = 3
     seed: int = 0

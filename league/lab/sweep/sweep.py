@@ -5,24 +5,21 @@ The folder of a sweep: plan.json, study.journal (Optuna's), trials/NNNN (run fol
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from league.errors import LeagueError, RunInUse
+from league.errors import LeagueError
+from league.lab.sweep.optuna_study import OptunaStudy, best_of
 from league.lab.sweep.plan import SweepPlan
 from league.lab.sweep.space import Space, check_space, overrides_of, read_space
-from league.lab.sweep.study import Study, best_of
 from league.lab.sweep.sweep_report import SweepReport
-from league.lab.sweep.trial_job import TrialJob, TrialRunner
-from league.store.lock import RunLock
+from league.lab.trials.trial_folder import TrialFolder
+from league.lab.trials.trial_job import TrialJob, TrialRunner
 from league.store.storage import Storage
 
-PLAN_FILE, STUDY_FILE, BEST_FILE = "plan.json", "study.journal", "best.yaml"
+STUDY_FILE, BEST_FILE = "study.journal", "best.yaml"
 
 
 class Sweep:
@@ -44,15 +41,7 @@ class Sweep:
         self._runner = runner
         self._say = say
         self._interrupted = False
-        storage = Storage()
-        for name in ("trials", "results", "logs"):
-            storage.make_folder(folder / name)
-        path = folder / PLAN_FILE
-        if path.exists():
-            _require_same(path, plan)
-        else:
-            storage.atomic_write_bytes(path, msgspec.json.encode(plan))
-        self._storage = storage
+        self._held = TrialFolder(folder, plan, what="sweep", folders=("trials", "results", "logs"))
 
     def run(self, *, num_trials: int, jobs: int) -> SweepReport:
         """Carry out trials until there are `num_trials`, so many at a time as `jobs`.
@@ -60,8 +49,8 @@ class Sweep:
         Raises:
           LeagueError: it was interrupted; the same command continues it.
         """
-        with self._locked():
-            study = Study(self._folder / STUDY_FILE, self._plan, self._space)
+        with self._held.locked():
+            study = OptunaStudy(self._folder / STUDY_FILE, self._plan, self._space)
             with ThreadPoolExecutor(max_workers=jobs) as pool:
                 for worker in [pool.submit(self._work, study, num_trials) for _ in range(jobs)]:
                     worker.result()
@@ -69,11 +58,11 @@ class Sweep:
                 raise LeagueError("the sweep was interrupted: give the same command again to continue it.")
             return self._report(study)
 
-    def _work(self, study: Study, num_trials: int) -> None:
+    def _work(self, study: OptunaStudy, num_trials: int) -> None:
         while not self._interrupted and (trial := study.next_trial(num_trials)) is not None:
             self._carry_out(study, trial)
 
-    def _carry_out(self, study: Study, trial: Any) -> None:
+    def _carry_out(self, study: OptunaStudy, trial: Any) -> None:
         value = None
         for rung in range(self._plan.rungs):
             found = self._runner.run(self._job(trial.number, trial.params, rung))
@@ -106,7 +95,7 @@ class Sweep:
             result=str((self._folder / "results" / f"{number:04d}-{rung}.json").absolute()),
         )
 
-    def _report(self, study: Study) -> SweepReport:
+    def _report(self, study: OptunaStudy) -> SweepReport:
         rows = study.rows()
         best = best_of(rows)
         if best is None:
@@ -115,7 +104,7 @@ class Sweep:
         config = self._folder / "trials" / f"{best.number:04d}" / "config.yaml"
         if config.is_file():
             head = f"# Trial {best.number} of {len(rows)}: {self._plan.objective.kind} {best.value:.4f}\n"
-            self._storage.atomic_write_bytes(self._folder / BEST_FILE, head.encode() + config.read_bytes())
+            Storage().atomic_write_bytes(self._folder / BEST_FILE, head.encode() + config.read_bytes())
         return SweepReport(
             folder=str(self._folder),
             objective=self._plan.objective.kind,
@@ -124,30 +113,6 @@ class Sweep:
             best_config=str(self._folder / BEST_FILE),
             trials=rows,
             importance=study.importance(),
-        )
-
-    @contextlib.contextmanager
-    def _locked(self) -> Any:
-        lock = RunLock(self._folder / "sweep.lock")
-        try:
-            lock.acquire()
-        except RunInUse as error:
-            raise LeagueError(f"{self._folder} is in use by another sweep (process {error.pid}).") from error
-        try:
-            yield
-        finally:
-            lock.release()
-
-
-def _require_same(path: Path, plan: SweepPlan) -> None:
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=SweepPlan)
-    except msgspec.MsgspecError as error:
-        raise LeagueError(f"{path} is no plan of a sweep: give another --dir.") from error
-    differ = [name for name in SweepPlan.__struct_fields__ if getattr(found, name) != getattr(plan, name)]
-    if differ:
-        raise LeagueError(
-            f"{path.parent} holds a sweep with another {' and '.join(differ)}: give another --dir, or the same again."
         )
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from league.envs.text.number_text import number_text
 from league.json_report import JsonReport
-from league.lab.sweep.study import TrialRow
+from league.lab.sweep.optuna_study import TrialRow
 from league.text_table import TextTable
 
 

@@ -166,7 +166,7 @@ RAW_WRITES = {
     "league/operate/chaos/follower.py": "the log of a command that is watched",
     "league/cli/chaos.py": "a report that can be made again",
     "league/judge/probes/worker.py": "answers go to the process that asked",
-    "league/lab/sweep/process_runner.py": "the log of a trial is the output of its process",
+    "league/lab/trials/process_runner.py": "the log of a trial is the output of its process",
     "league/see/trackers/uploading.py": "prints go nowhere",
     "league/hosts/on_ray/cluster.py": "the folder of Ray",
     "league/hosts/on_ray/fork_server.py": "a setting of the kernel, which is no file",

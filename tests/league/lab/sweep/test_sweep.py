@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from league.errors import ConfigError, LeagueError
+from league.lab.sweep.optuna_study import OptunaStudy
 from league.lab.sweep.plan import SweepPlan
-from league.lab.sweep.process_runner import ProcessRunner
 from league.lab.sweep.space import check_space, overrides_of, read_space
-from league.lab.sweep.study import Study
 from league.lab.sweep.sweep import Sweep, open_sweep
 from league.lab.sweep.sweep_report import SweepReport
-from league.lab.sweep.trial_job import TrialJob, TrialResult
+from league.lab.trials.process_runner import ProcessRunner
+from league.lab.trials.trial_job import TrialJob, TrialResult
 from league.store.lock import RunLock
 
 pytest.importorskip("optuna")
@@ -63,7 +63,7 @@ def swept(folder: Path, training: FakeTraining, *, num_trials: int, jobs: int = 
 
 
 def test_the_best_settings_are_found_on_equal_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("league.lab.sweep.study.MIN_TRIALS_OF_IMPORTANCE", 12)
+    monkeypatch.setattr("league.lab.sweep.optuna_study.MIN_TRIALS_OF_IMPORTANCE", 12)
     training = FakeTraining()
     report = swept(tmp_path, training, num_trials=12)
     assert len(report.trials) == len(training.jobs) == 12
@@ -183,10 +183,10 @@ def test_a_trial_that_was_killed_before_its_values_were_drawn_gets_them(tmp_path
     path = tmp_path / "space.yaml"
     path.write_text(SPACE)
     space, plan = read_space(path), SweepPlan(source="tic_tac_toe", space=SPACE, core_seconds=90.0)
-    first = Study(tmp_path / "study.journal", plan, space)
+    first = OptunaStudy(tmp_path / "study.journal", plan, space)
     begun = first._study.ask()
     rate = begun.suggest_float("learner.learning_rate", 1e-4, 1e-1, log=True)
-    left = Study(tmp_path / "study.journal", plan, space).next_trial(8)
+    left = OptunaStudy(tmp_path / "study.journal", plan, space).next_trial(8)
     assert left.number == begun.number
     assert set(left.params) == set(space)
     assert left.params["learner.learning_rate"] == rate

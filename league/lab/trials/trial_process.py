@@ -1,4 +1,4 @@
-"""The process of a trial: `python -m league.lab.sweep.trial_process`, with its job as JSON on the standard input.
+"""The process of a trial: `python -m league.lab.trials.trial_process`, with its job as JSON on the standard input.
 
 Trains the run up to the rung, measures it, and writes the result. It ends in order when its parent dies.
 """
@@ -15,8 +15,8 @@ import msgspec
 from league.config.run_config import BudgetConfig
 from league.envs.protocol import EnvError
 from league.errors import LeagueError
-from league.lab.sweep.plan import SweepObjective
-from league.lab.sweep.trial_job import TrialJob, TrialResult
+from league.lab.trials.objective import Objective
+from league.lab.trials.trial_job import TrialJob, TrialResult
 from league.processes.child_process import end_with_parent
 from league.run.budget import BUDGET, ClockFile, Limits
 from league.run.launch import has_spent_its_budget, resume, train
@@ -59,7 +59,7 @@ def measure(job: TrialJob) -> tuple[float, str]:
     return _yardsticks(run, objective, seed=job.seed)
 
 
-def _yardsticks(run: Path, objective: SweepObjective, *, seed: int) -> tuple[float, str]:
+def _yardsticks(run: Path, objective: Objective, *, seed: int) -> tuple[float, str]:
     from league.judge.matches.evaluation import evaluate_run
 
     report = evaluate_run(run, players=("auto",), bots=objective.bots, games=objective.games, seed=seed)
@@ -71,7 +71,7 @@ def _yardsticks(run: Path, objective: SweepObjective, *, seed: int) -> tuple[flo
     return sum(scores.values()) / len(scores), ", ".join(f"{bot} {score:.2f}" for bot, score in scores.items())
 
 
-def _exploiter(run: Path, rung: int, objective: SweepObjective, *, seed: int) -> tuple[float, str]:
+def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tuple[float, str]:
     from league.lab.exploit.exploit import exploit_run
 
     report = exploit_run(

@@ -41,7 +41,7 @@ class TrialRow:
         return self.rungs[-1] if self.state == "complete" and self.rungs else None
 
 
-class Study:
+class OptunaStudy:
     """Hands out trials and takes their results; safe for several threads.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from league.lab.sweep.trial_job import TrialJob, TrialResult, read_result
+from league.lab.trials.trial_job import TrialJob, TrialResult, read_result
 
 
 class ProcessRunner:
@@ -30,7 +30,7 @@ class ProcessRunner:
         log = self._logs / f"{Path(job.run).name}.log"
         with log.open("ab") as output:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "league.lab.sweep.trial_process"],
+                [sys.executable, "-P", "-m", "league.lab.trials.trial_process"],
                 input=msgspec.json.encode(job),
                 stdout=output,
                 stderr=subprocess.STDOUT,

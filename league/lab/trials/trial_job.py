@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from league.lab.sweep.plan import SweepObjective
+from league.lab.trials.objective import Objective
 
 
 class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overrides: tuple[str, ...]
     core_seconds: float
     until: float
-    objective: SweepObjective
+    objective: Objective
     seed: int
     result: str
 

@@ -1,0 +1,24 @@
+"""The measure of a trial."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+ObjectiveKind = Literal["yardsticks", "exploiter", "exact"]
+
+
+class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The measure of a trial; more is better.
+
+    Fields:
+      kind: "yardsticks" is the mean score against bots, or the mean return in a game of one team; "exploiter" is one
+        minus the score that a new player reaches that trains against the trial alone; "exact" is minus NashConv.
+      bots: of the yardsticks. games: of each match. core_seconds: of the exploiter's training.
+    """
+
+    kind: ObjectiveKind = "yardsticks"
+    bots: tuple[str, ...] = ("random", "tactical", "mcts:25")
+    games: int = 200
+    core_seconds: float = 10.0
