@@ -1,4 +1,4 @@
-"""A table of heads and rows as text in columns and as CSV."""
+"""A table of heads and rows as text in columns, as CSV and as HTML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class TextTable:
 
     def lines(self) -> list[str]:
         """The heads and the rows, each as one line; a column is as wide as its longest cell."""
-        forms = [*self.forms, *[""] * (len(self.heads) - len(self.forms))]
-        shown = [[_shown(cell, form) for cell, form in zip(row, forms, strict=True)] for row in self.rows]
+        shown = [[_shown(cell, form) for cell, form in zip(row, self._all_forms(), strict=True)] for row in self.rows]
         table = [list(self.heads), *shown]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [
@@ -40,6 +40,16 @@ class TextTable:
         """The lines as one text."""
         return "\n".join(self.lines())
 
+    def html(self) -> str:
+        """A table element."""
+        head = "".join(f'<th scope="col">{escape(head)}</th>' for head in self.heads)
+        cells = (
+            "".join(f"<td>{escape(_shown(cell, form))}</td>" for cell, form in zip(row, self._all_forms(), strict=True))
+            for row in self.rows
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
     def csv(self) -> str:
         """Comma-separated values; a text that a spreadsheet would take for a formula gets an apostrophe before it."""
         text = io.StringIO()
@@ -47,6 +57,9 @@ class TextTable:
         writer.writerow(self.heads)
         writer.writerows([_inert(cell) for cell in row] for row in self.rows)
         return text.getvalue()
+
+    def _all_forms(self) -> list[str]:
+        return [*self.forms, *[""] * (len(self.heads) - len(self.forms))]
 
 
 def _shown(cell: object, form: str) -> str:

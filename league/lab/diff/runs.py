@@ -13,7 +13,6 @@ import msgspec
 from league.config.changes import differences
 from league.config.commented import chosen_in
 from league.config.run_config import RunConfig, config_plain
-from league.core.state.state import LeagueState
 from league.errors import LeagueError, StorageError
 from league.policies.auto_export import AUTO, auto_choice
 from league.policies.exact.behaviours import members_of
@@ -21,6 +20,7 @@ from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import NoExactValue
 from league.policies.loading import OpenRun, load_from_run, open_run
 from league.run.budget import ClockFile
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import CLOCK_FILE, RunFolder
 
 APART = ("seed", "name")
@@ -87,10 +87,12 @@ def _opened(name: str) -> ComparedRun:
     run = open_run(folder.path)
     assert run.config is not None, "the folder of a run"
     reasons = {key: reason for key, (_, reason) in chosen_in(folder.read_config()).items()}
-    return ComparedRun(name, run.config, reasons, run, _costs(folder, run.state), _nash_conv(run))
+    return ComparedRun(name, run.config, reasons, run, costs_of(folder), _nash_conv(run))
 
 
-def _costs(folder: RunFolder, state: LeagueState) -> dict[str, float]:
+def costs_of(folder: RunFolder) -> dict[str, float]:
+    """Name of a cost -> what a run has used."""
+    state = state_of_run(folder)
     clock = ClockFile()
     with contextlib.suppress(FileNotFoundError, StorageError, msgspec.DecodeError):  # it costs only a number here
         clock = ClockFile.decode(folder.read_resume_file(CLOCK_FILE))

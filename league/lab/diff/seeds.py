@@ -1,4 +1,4 @@
-"""Differences between two groups of runs: an interval over the runs, and a permutation test of which side each is of.
+"""Differences between groups of runs, of any seeds or in pairs of equal ones: intervals, tests, and seeds still needed.
 
 Runs of one side differ by their seeds alone, so that their spread is what seeds explain. With one run on each side
 there is no spread: any difference may be chance, however many games are played.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import nctdtr, stdtrit
 
 from league.core.metagame.ratings import INTERVAL_Z
 
@@ -23,6 +23,10 @@ CONFIDENCE = 0.95
 MAX_SPLITS = 20_000
 """Ways to split the runs into two sides up to which all are counted; beyond, so many are drawn with a fixed seed."""
 SEED = 7
+POWER = 0.8
+"""Chance that a difference is found, for which seeds are asked."""
+MAX_SEEDS = 1_000
+"""Seeds beyond which nobody is told a number."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Difference:
         seeds is given.
       p_value: chance of one as far from 0 if the runs were dealt to the sides at random; None with one run each.
       least_p_value: the smallest that so few runs can give.
-      method: "welch", "pooled", "given spread" or "none".
+      method: "welch", "pooled", "paired", "given spread" or "none".
     """
 
     value: float
@@ -42,7 +46,7 @@ class Difference:
     high: float | None
     p_value: float | None
     least_p_value: float | None
-    method: Literal["welch", "pooled", "given spread", "none"]
+    method: Literal["welch", "pooled", "paired", "given spread", "none"]
 
     @property
     def is_more_than_seeds(self) -> bool | None:
@@ -101,3 +105,49 @@ def permutation_test(left: Sequence[float], right: Sequence[float]) -> tuple[flo
     as_far = np.count_nonzero(np.abs(means) >= seen)
     least = (2.0 if 2 * num == total else 1.0) / count
     return (as_far / count if count <= MAX_SPLITS else (1.0 + as_far) / (1.0 + MAX_SPLITS)), least
+
+
+def paired_difference(differences: Sequence[float], *, looks: int = 1) -> Difference:
+    """The mean of differences between runs of equal seeds, with Student's interval over the seeds.
+
+    Where it is looked at several times and ends at the first that leaves out 0, each interval is as much wider: all
+    together they leave out a true 0 with the chance that one interval of 95 % has (Bonferroni).
+
+    Args:
+      differences: [N], one for each seed. looks: at most; at least 1.
+    Source: Student 1908; Dunn 1961.
+    """
+    values, num = np.asarray(differences, np.float64), len(differences)
+    mean = float(values.mean())
+    if num < 2:
+        return Difference(mean, None, None, None, None, "none")
+    half = float(stdtrit(num - 1, 1.0 - 0.5 * (1.0 - CONFIDENCE) / looks) * values.std(ddof=1) / math.sqrt(num))
+    return Difference(mean, mean - half, mean + half, None, None, "paired")
+
+
+def seeds_needed(effect: float, spread: float) -> int | None:
+    """The fewest seeds with which Student's paired test finds a difference at the 5 % level with the chance `POWER`.
+
+    Args:
+      effect: the true mean of the differences. spread: their standard deviation between seeds.
+    Returns:
+      None where it is more than `MAX_SEEDS`.
+    Source: Cohen 1988, Statistical power analysis, section 2.3, by the noncentral t distribution of Owen 1965.
+    """
+    if spread <= 0.0 < abs(effect):
+        return 2
+    if spread <= 0.0:
+        return None
+    low, high = 2, MAX_SEEDS
+    if _power(effect / spread, high) < POWER:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(effect / spread, middle) >= POWER else (middle + 1, high)
+    return low
+
+
+def _power(standardised: float, num: int) -> float:
+    """Chance that a two-sided paired test of so many seeds finds the true sign; rises with their number."""
+    bound, shift = float(stdtrit(num - 1, 0.5 + 0.5 * CONFIDENCE)), abs(standardised) * math.sqrt(num)
+    return 1.0 - float(nctdtr(num - 1, shift, bound))

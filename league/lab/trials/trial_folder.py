@@ -19,16 +19,25 @@ class TrialFolder:
     """The folder of one experiment.
 
     Args:
-      path: made where it is missing. plan: of the experiment, kept there; one that lies there must be the same.
+      path: made where it is missing.
+      plan: record of the experiment, kept there; one that lies there must be the same.
       what: "sweep" or the like, for messages and the name of the lock. folders: that are made in it.
     Raises:
       LeagueError: another experiment lies there.
     """
 
-    def __init__(self, path: Path, plan: msgspec.Struct, *, what: str, folders: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        plan: object,
+        *,
+        what: str,
+        folders: tuple[str, ...],
+        storage: Storage | None = None,
+    ) -> None:
         self.path = path
         self._what = what
-        storage = Storage()
+        storage = storage or Storage()
         for name in folders:
             storage.make_folder(path / name)
         file = path / PLAN_FILE
@@ -55,12 +64,13 @@ class TrialFolder:
             lock.release()
 
 
-def _require_same(path: Path, plan: msgspec.Struct, what: str) -> None:
+def _require_same(path: Path, plan: object, what: str) -> None:
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=type(plan))
+        found = msgspec.to_builtins(msgspec.json.decode(path.read_bytes(), type=type(plan)))
     except msgspec.MsgspecError as error:
         raise LeagueError(f"{path} is no plan of a {what}: give another --dir.") from error
-    differ = [name for name in plan.__struct_fields__ if getattr(found, name) != getattr(plan, name)]
+    asked = msgspec.to_builtins(plan)
+    differ = [name for name in asked if found[name] != asked[name]]
     if differ:
         raise LeagueError(
             f"{path.parent} holds a {what} with another {' and '.join(differ)}: give another --dir, or the same again."

@@ -56,7 +56,20 @@ def measure(job: TrialJob) -> tuple[float, str]:
         return _exact(run)
     if objective.kind == "exploiter":
         return _exploiter(run, job.rung, objective, seed=job.seed)
+    if objective.kind == "column":
+        return _column(run, objective.column)
     return _yardsticks(run, objective, seed=job.seed)
+
+
+def _column(run: Path, column: str) -> tuple[float, str]:
+    from league.lab.diff.runs import COSTS, costs_of
+    from league.run.monitor.jsonl_sink import last_value
+
+    folder = RunFolder.open(run)
+    value = costs_of(folder)[column] if column in COSTS else last_value(folder.metrics_path, column)
+    if value is None:
+        raise LeagueError(f"{run} has no column {column}: metrics.jsonl names them, and {', '.join(COSTS)} are known.")
+    return value, column
 
 
 def _yardsticks(run: Path, objective: Objective, *, seed: int) -> tuple[float, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -23,7 +23,7 @@ KEPT_WHOLE = 0.25
 
 
 LAST_ROW_BYTES = 1 << 20
-"""Largest row that `last_row` finds."""
+"""Of the end of a file, in which the newest rows are looked for."""
 
 
 class MetricRow(msgspec.Struct):
@@ -36,13 +36,26 @@ class MetricRow(msgspec.Struct):
 
 def last_row(path: Path) -> MetricRow | None:
     """The newest whole row of a file of metrics; None where there is none yet."""
+    return next(_newest_rows(path), None)
+
+
+def last_value(path: Path, metric: str) -> float | None:
+    """The newest value of a metric, not far from the end of its file; None where there is none."""
+    return next((row.values[metric] for row in _newest_rows(path) if metric in row.values), None)
+
+
+def _newest_rows(path: Path) -> Iterator[MetricRow]:
+    """Whole rows from the newest one on, of the last `LAST_ROW_BYTES`."""
     try:
         with path.open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - LAST_ROW_BYTES, 0))
             lines = file.read().splitlines()
     except OSError:
-        return None
-    return next((row for line in reversed(lines) if (row := decode_row(line)) is not None), None)
+        return
+    for line in reversed(lines):
+        row = decode_row(line)
+        if row is not None:
+            yield row
 
 
 class JsonlSink:

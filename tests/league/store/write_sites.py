@@ -13,6 +13,7 @@ from league.core.state.events import EVENTS
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.state import digest
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
+from league.lab.trials.trial_folder import PLAN_FILE, TrialFolder
 from league.run.budget import ClockFile, Spent
 from league.run.control.door_file import DoorFile, write_door_file
 from league.run.monitor.jsonl_sink import JsonlSink, decode_row
@@ -304,6 +305,18 @@ def _read_place(path: Path) -> str:
     return "old" if left else "new"
 
 
+def _begin_study(path: Path, storage: Storage) -> None:
+    TrialFolder(path / "study", {"arms": 2}, what="study", folders=("trials", "results"), storage=storage)
+
+
+def _read_plan(path: Path) -> str:
+    plan = path / "study" / PLAN_FILE
+    if not plan.exists():
+        return "old"
+    assert msgspec.json.decode(plan.read_bytes()) == {"arms": 2} and (path / "study" / "results").is_dir()
+    return "new"
+
+
 SITES: dict[str, Site] = {
     "config.yaml": Site(
         lambda path: _folder(path).write_config("old"),
@@ -385,4 +398,5 @@ SITES: dict[str, Site] = {
         durable=False,
     ),
     "place in the spool": Site(_fill_spool, _upload, _read_place, durable=False),
+    "plan of a study": Site(lambda path: None, _begin_study, _read_plan),
 }

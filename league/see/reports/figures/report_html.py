@@ -20,9 +20,11 @@ _EXPORT = re.compile(r"^export (?=(?:function|const|class) (\w+))", re.MULTILINE
 _DEFAULT = re.compile(r"^export \{ (\w+) as default \};\n?", re.MULTILINE)
 
 
-def report_html(report: Report) -> str:
+def report_html(report: Report, *, before: str = "") -> str:
     """The whole document.
 
+    Args:
+      before: HTML of a section that stands before the figures.
     Raises:
       ValueError: an asset is written in a way that cannot be inlined.
     """
@@ -42,6 +44,7 @@ def report_html(report: Report) -> str:
 </style>
 </head>
 <body>
+{before}
 <main id="report"><noscript>The plots of this report need JavaScript. The Markdown of it does not.</noscript></main>
 <script type="application/json" id="report-data">{inlined}</script>
 <script>

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from league.lab.diff.seeds import difference, permutation_test
+from league.lab.diff.seeds import POWER, difference, paired_difference, permutation_test, seeds_needed
+from tests.oracles.seeds_needed import fewest_seeds
 
 LEFT, RIGHT = (10.0, 14.0, 9.0, 12.5), (20.0, 17.0, 26.0)
 
@@ -61,3 +62,21 @@ def test_of_sides_that_differ_by_seeds_alone_one_in_twenty_is_taken_for_more() -
     draws = rng.normal(0.0, 50.0, (2_000, 8))
     wrong = sum(bool(difference(row[:4].tolist(), row[4:].tolist()).is_more_than_seeds) for row in draws)
     assert 0.03 <= wrong / 2_000 <= 0.065
+
+
+def test_pairs_of_equal_seeds_have_students_interval() -> None:
+    values = (0.1, 0.25, -0.05, 0.2)
+    found, known = paired_difference(values), stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((np.mean(values), known.low, known.high))
+    wider = stats.ttest_1samp(values, 0.0).confidence_interval(1.0 - 0.05 / 3)
+    assert paired_difference(values, looks=3).low == pytest.approx(wider.low)
+    assert paired_difference((0.4,)).is_more_than_seeds is None
+
+
+@pytest.mark.parametrize(("effect", "spread"), [(1.0, 1.0), (0.05, 0.08), (-0.3, 0.1)])
+def test_the_seeds_needed_are_those_of_the_power_integral(effect: float, spread: float) -> None:
+    assert seeds_needed(effect, spread) == fewest_seeds(abs(effect), spread, POWER)
+
+
+def test_without_spread_two_seeds_do_and_without_effect_none() -> None:
+    assert (seeds_needed(0.1, 0.0), seeds_needed(0.0, 0.0), seeds_needed(0.001, 1.0)) == (2, None, None)
