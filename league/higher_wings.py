@@ -15,7 +15,7 @@ CONTENDERS: Mapping[str, str] = {
     "unix": "league.deploy.serving.served:find_served",
 }
 
-PROBES: Mapping[str, str] = {"exploiter": "league.lab.exploit.probe:Exploiter"}
+PROBES: Mapping[str, str] = {"best_response": "league.lab.exploit.best_response:BestResponse"}
 
 METRIC_SINKS: Mapping[str, str] = {"wandb": "league.see.trackers.wandb_sink:open_wandb_sink"}
 

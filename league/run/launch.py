@@ -28,7 +28,7 @@ from league.policies.imported import ImportedPolicy, absent_imported, admit, fin
 from league.policies.policy_store import is_game_of
 from league.policies.teacher import find_teacher
 from league.policies.trust import is_trusted, names_of_league, require_trusted
-from league.run.budget import BUDGET, Limits, follows_clock
+from league.run.budget import BUDGET, ClockFile, Limits, Spent, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
@@ -37,7 +37,7 @@ from league.run.session import Ended, PreparedRun, run_session
 from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
-from league.store.run_folder import RunFolder, new_run_path, require_lasting
+from league.store.run_folder import CLOCK_FILE, RunFolder, new_run_path, require_lasting
 from league.store.snapshots import LocalSnapshotStore
 
 
@@ -218,3 +218,11 @@ def has_spent_its_budget(folder: RunFolder) -> bool:
     """True if a run ended because its budget was used up."""
     status = folder.read_status()
     return status is not None and (status.phase, status.message) == ("stopped", BUDGET)
+
+
+def spent_by(path: Path) -> Spent:
+    """What a run has used since its first start; nothing before it was begun."""
+    try:
+        return ClockFile.decode(RunFolder(path).read_resume_file(CLOCK_FILE)).spent
+    except FileNotFoundError:
+        return Spent()

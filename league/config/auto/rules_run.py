@@ -148,7 +148,7 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         reason = "bots and its own past" if yardsticks else "its own past"
         reason += ", and its small tree exactly" if exact else ""
         if not exact and allowed >= EXPLOITER_CORE_SECONDS * (len(kinds) + 1):
-            kinds, reason = [*kinds, "exploiter"], f"{reason}, and a fresh exploiter, for which the budget lasts"
+            kinds, reason = [*kinds, "best_response"], f"{reason}, and a fresh player, for which the budget lasts"
         yield AutoValue("probes.kinds", kinds, reason)
 
 

@@ -21,7 +21,7 @@ from league.lab.study.study_report import ArmRow, ComparisonRow, RunRow, SeedRow
 from league.lab.study.verdict import FIRST_LOOK, Verdict, is_looked_at, verdict
 from league.lab.trials.trial_folder import TrialFolder
 from league.lab.trials.trial_job import TrialJob, TrialResult, TrialRunner, read_result
-from league.lab.trials.trial_process import spent_core_seconds
+from league.run.launch import spent_by
 from league.wording import counted
 
 LOOK_EVERY_S = 1.0
@@ -105,7 +105,7 @@ class Study:
         return min(max(done, 0.0), 1.0)
 
     def _show_state(self, waiting: Sequence[tuple[str, int]]) -> None:
-        spent = sum(spent_core_seconds(self._run_dir(*key)) for key in waiting)
+        spent = sum(spent_by(self._run_dir(*key)).core_seconds for key in waiting)
         running = min(spent / self._study.core_seconds, float(len(waiting)))
         self._show(f"{len(self._results)} of at most {counted(self._num_runs, 'run')}", self._done(running))
 

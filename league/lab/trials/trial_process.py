@@ -18,21 +18,13 @@ from league.errors import LeagueError
 from league.lab.trials.objective import Objective
 from league.lab.trials.trial_job import TrialJob, TrialResult
 from league.processes.child_process import end_with_parent
-from league.run.budget import BUDGET, ClockFile, Limits
-from league.run.launch import has_spent_its_budget, resume, train
-from league.store.run_folder import CLOCK_FILE, RunFolder
+from league.run.budget import BUDGET, Limits
+from league.run.launch import has_spent_its_budget, resume, spent_by, train
+from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
 SLACK = 0.02
 """Part of a rung's training that may be missing: a run stops between two leases."""
-
-
-def spent_core_seconds(run: Path) -> float:
-    """Core-seconds that a run has trained; 0 before it was begun."""
-    try:
-        return ClockFile.decode(RunFolder(run).read_resume_file(CLOCK_FILE)).spent.core_seconds
-    except FileNotFoundError:
-        return 0.0
 
 
 def train_to(job: TrialJob) -> bool:
@@ -44,7 +36,7 @@ def train_to(job: TrialJob) -> bool:
         limits = Limits() if is_last else Limits(core_seconds=job.until)
         reason = train(job.source, overrides=_overrides(job), run_dir=run, limits=limits).reason
     elif not has_spent_its_budget(RunFolder.open(run)) and (is_last or _missing(job) > 0.0):
-        limits = Limits() if is_last else Limits(core_seconds=job.until - spent_core_seconds(run))
+        limits = Limits() if is_last else Limits(core_seconds=job.until - spent_by(run).core_seconds)
         reason = resume(run, limits=limits).reason
     return reason == BUDGET or has_spent_its_budget(RunFolder.open(run)) or (not is_last and _missing(job) <= 0.0)
 
@@ -117,7 +109,7 @@ def _overrides(job: TrialJob) -> list[str]:
 
 
 def _missing(job: TrialJob) -> float:
-    return (1.0 - SLACK) * job.until - spent_core_seconds(Path(job.run))
+    return (1.0 - SLACK) * job.until - spent_by(Path(job.run)).core_seconds
 
 
 def carry_out(job: TrialJob) -> TrialResult:
@@ -130,7 +122,7 @@ def carry_out(job: TrialJob) -> TrialResult:
         return TrialResult(is_interrupted=True)
     except (LeagueError, EnvError) as error:
         return TrialResult(error=" ".join(str(error).split()))
-    return TrialResult(value, spent_core_seconds(Path(job.run)), detail)
+    return TrialResult(value, spent_by(Path(job.run)).core_seconds, detail)
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ from league.wording import counted, seat_text
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
 WORST_PAST = 0.4
-"""Score against an earlier snapshot below which, with its whole interval, something was unlearnt."""
+"""Score below which, with its whole interval, an earlier snapshot or a fresh player beats the newest one."""
 MIN_EXPORTED = 8
 """Snapshots below which a mixture is hardly more than one of them. On a one-shot game of nine choices `mixture` was as
 exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it was less than half as exploitable."""
@@ -305,6 +305,19 @@ def unlearnt(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
             )
 
 
+def exploited(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
+    """A newest snapshot that a fresh player beats clearly, after training against nothing else."""
+    for one in series_of(state).values():
+        newest = one.points[-1]
+        if one.probe == "best_response" and newest.high < WORST_PAST:
+            yield RunFinding(
+                "a fresh player beats the newest snapshot",
+                f"{newest.snapshot} is exploitable by a learner of a small budget.",
+                f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}]; the player {newest.note}",
+                "export average or mixture, of which a fresh player finds less; or train with main exploiters",
+            )
+
+
 Check = Callable[[LeagueState, RunHistory], Iterator[RunFinding]]
 
 CHECKS: tuple[Check, ...] = (
@@ -320,4 +333,5 @@ CHECKS: tuple[Check, ...] = (
     failing_games,
     stagnation,
     unlearnt,
+    exploited,
 )

@@ -309,7 +309,7 @@ def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() ->
     assert settled(kuhn, budget=hour)[0].probes.kinds == ("yardsticks", "exact", "past")
     for large in (replace(kuhn, endings=1e6), replace(kuhn, endings=None), replace(kuhn, has_tree=False)):
         assert "exact" not in settled(large, budget=hour)[0].probes.kinds
-    assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past", "exploiter")
+    assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past", "best_response")
     some = BudgetConfig(core_seconds=1_000.0)
     assert settled(board_game(), budget=some)[0].probes.kinds == ("yardsticks", "past")
     without_bots, reasons = settled(board_game(), {"evaluation": {"bots": []}}, budget=some)
