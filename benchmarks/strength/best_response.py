@@ -21,7 +21,7 @@ from benchmarks.strength.robustness import main_snapshots
 from benchmarks.strength.runs import ROOT, core_budget, finished_run, stored_or_found, wall_limit
 from league.config.run_config import BudgetConfig
 from league.core.metagame.ratings import INTERVAL_Z
-from league.lab.exploit.best_response import QUIET
+from league.lab.exploit.best_response import QUIET, reply_settings
 from league.lab.exploit.exploit import exploit_run
 from league.policies.exact.behaviours import members_of
 from league.policies.exact.exploitability import nash_conv
@@ -81,13 +81,14 @@ def policies_of(run: OpenRun, number: int) -> list[str]:
 
 def _figures(run: OpenRun, player: str, number: int, options: argparse.Namespace) -> dict[str, float]:
     """Exact NashConv of a policy, and the margin of a fresh player with half its 95 % interval."""
+    assert run.config is not None, "the folder of a run"
     exact = nash_conv(run.env, members_of(load_from_run(run, player)))
     report = exploit_run(
         run.path,
         player=player,
         run_dir=run.path.with_name(f"{run.path.name}-exploiter-{number:02d}"),
         budget=BudgetConfig(core_seconds=options.core_seconds),
-        overrides=QUIET,
+        overrides=(*QUIET, *reply_settings(run.config)),
         games=MATCH_GAMES,
         seed=SEED,
     )

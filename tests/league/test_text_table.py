@@ -21,3 +21,12 @@ def test_numbers_are_written_by_the_form_of_their_column_for_people_alone() -> N
     table = TextTable(("a", "b", "c"), [("x", 0.25, 1234), ("y", "-", None)], forms=("", "+.1f", ","))
     assert table.lines() == ["a     b      c", "x  +0.2  1,234", "y     -"]
     assert table.csv() == "a,b,c\nx,0.25,1234\ny,'-,\n"
+
+
+def test_in_html_a_cell_is_text_and_nothing_else() -> None:
+    table = TextTable(("a", "<b>"), [("x & y", 0.25)], forms=("", ".1f"))
+    head, row = (
+        '<tr><th scope="col">a</th><th scope="col">&lt;b&gt;</th></tr>',
+        "<tr><td>x &amp; y</td><td>0.2</td></tr>",
+    )
+    assert table.html() == f"<table><thead>{head}</thead><tbody>{row}</tbody></table>"

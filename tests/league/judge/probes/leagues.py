@@ -77,3 +77,9 @@ class PairLeague(SimulatedLeague):
         self.ask(BeginProbe("past", snapshot, (earlier,)))
         reading = ProbeReading("worst_past", 0.2, 0.15, 0.26, 200, note=earlier)
         self.ask(EndProbe(ProbeOutcome(self.state.probes.begun, (reading,), 1.0)))
+
+    def exploit(self, snapshot: str, *, score: float) -> None:
+        """A snapshot scores so much against a fresh player."""
+        self.ask(BeginProbe("best_response", snapshot, ()))
+        reading = ProbeReading("fresh_exploiter", score, score - 0.06, score + 0.06, 200, note="reaches 0.6")
+        self.ask(EndProbe(ProbeOutcome(self.state.probes.begun, (reading,), 1.0)))

@@ -115,6 +115,14 @@ def test_a_snapshot_that_loses_to_its_past_is_a_finding() -> None:
     assert "the past is unlearnt" in checks_of(league.state, league.journal)
 
 
+def test_a_snapshot_that_a_fresh_player_beats_is_a_finding() -> None:
+    league, name = PairLeague(improving, lambda number: 0.0, snapshots=3), "a fresh player beats the newest snapshot"
+    league.exploit("main-0-s2", score=0.45)
+    assert name not in checks_of(league.state, league.journal)
+    league.exploit("main-0-s2", score=0.25)
+    assert name in checks_of(league.state, league.journal)
+
+
 def test_readings_against_a_policy_that_has_changed_under_its_name_are_not_compared() -> None:
     (key, flat), *_ = FLAT.items()
     changed = [replace(point, identity="old" if point.number < 14 else "new") for point in flat.points]

@@ -58,6 +58,7 @@ def test_a_bar_or_a_tag_in_a_name_breaks_no_table(report: Report) -> None:
     ratings = msgspec.structs.replace(figures.ratings, curves=(msgspec.structs.replace(curve, points=(point,)),))
     hostile = msgspec.structs.replace(report, runs=(msgspec.structs.replace(figures, ratings=ratings),))
     assert "| a\\|b&lt;script> |" in report_markdown(hostile)
+    assert "<section>of a study</section>\n<main" in report_html(report, before="<section>of a study</section>")
     assert "<script>" not in report_html(hostile).partition('id="report-data">')[2].partition("</script>")[0]
 
 
