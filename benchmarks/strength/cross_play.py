@@ -6,7 +6,8 @@ gains that changes all of its seats together, as a share of the largest gain the
 Finished runs in `--runs` are used again and interrupted ones resumed; figures in `--results` are not found again.
 
 Every export is found for both alike. "last" is the main agent's newest snapshot. "nash" is the mixture over all
-snapshots of the run that loses least by exact payoffs, of which a member is drawn for each team.
+snapshots of the run that loses least by exact payoffs, of which a member is drawn for each team. "auto" is what is
+played where nobody names an export.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from benchmarks.strength.runs import (
 from league.core.metagame.solvers import regret_matching
 from league.envs.decision_tree import TableGame
 from league.envs.registry import make
+from league.policies.auto_export import AUTO
 from league.policies.exact.behaviours import Array, Mixture, members_of
 from league.policies.exact.exploitability import seat_probs, team_exploitability
-from league.policies.loading import OpenRun, open_run
+from league.policies.loading import OpenRun, load_from_run, open_run
 
 CONFIG = ROOT / "configs" / "team_matrix.yaml"
 GAMES: Mapping[str, Mapping[str, int]] = {"trap": {}, "random": {"seed": 1}}
@@ -50,7 +52,7 @@ REQUIRED = 0.5
 """Most of the newest-only's exploitability that the league's may be, over the seeds."""
 LEAST = 0.02
 """Exploitability of the newest weights below which there is nothing to halve."""
-EXPORTS = ("last", "nash")
+EXPORTS = ("last", "nash", AUTO)
 
 
 def measure(names: Sequence[str], plan: Plan) -> Report:
@@ -94,7 +96,7 @@ def exploitabilities(run: OpenRun) -> dict[str, float]:
     low, high = run.spec.return_range or (-1.0, 1.0)
     scale = (high - low) / 2
     last = members_of(load_snapshot(run, main_snapshots(run)[-1]))
-    exports = {"last": last, "nash": team_nash(run)}
+    exports = {"last": last, "nash": team_nash(run), AUTO: members_of(load_from_run(run, AUTO))}
     return {name: team_exploitability(run.env, mixture) / scale for name, mixture in exports.items()}
 
 

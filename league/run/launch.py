@@ -221,7 +221,7 @@ def has_spent_its_budget(folder: RunFolder) -> bool:
 
 
 def spent_by(path: Path) -> Spent:
-    """What a run has used since its first start; nothing before it was begun."""
+    """Time and steps that a run has used since its first start; nothing before it was begun."""
     try:
         return ClockFile.decode(RunFolder(path).read_resume_file(CLOCK_FILE)).spent
     except FileNotFoundError:

@@ -26,7 +26,7 @@ SEED = 7
 POWER = 0.8
 """Chance that a difference is found, for which seeds are asked."""
 MAX_SEEDS = 1_000
-"""Seeds beyond which nobody is told a number."""
+"""Seeds beyond which no number is given."""
 
 
 @dataclass(frozen=True)

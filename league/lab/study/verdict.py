@@ -26,7 +26,7 @@ VerdictKind = Literal["settled", "suggestive", "confounded"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the seeds so far say about a difference.
+    """The reading of a difference after some seeds.
 
     Fields:
       kind: "settled" where the interval over seeds leaves out 0, or holds nothing but differences too small to matter;
