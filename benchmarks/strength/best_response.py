@@ -9,6 +9,7 @@ chance. Finished runs in `--runs` are used again, and figures in `--results` are
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ def measure(names: Sequence[str], options: argparse.Namespace, *, runs: Path) ->
             figures = stored_or_found(
                 path,
                 conditions=conditions,
-                find=lambda run=run, player=player, number=number: _figures(run, player, number, options),
+                find=functools.partial(_figures, run, player, number, options),
                 replace=False,
             )
             learnt.append(figures["learnt"])
