@@ -1,9 +1,9 @@
 """Learnt best responses beside exact ones: whether a fresh player's gain orders policies as NashConv does.
 
 `python -m benchmarks.strength.best_response --runs DIR --results DIR --json`. For each game one run is trained, and its
-snapshots and random mixtures of them are the policies. Against each a fresh player trains for `--core-seconds`, and
-its mean return less that of its prey, over both seats, stands beside the exact NashConv, which it cannot pass but by
-chance. Finished runs in `--runs` are used again, and figures in `--results` are not found again.
+snapshots and random mixtures of them are the policies. A fresh player trains against each for `--core-seconds`. Its
+gain is its mean return less that of its prey, over both seats. It stands beside the exact NashConv, which it cannot
+pass but by chance. Finished runs in `--runs` are used again, and figures in `--results` are not found again.
 """
 
 from __future__ import annotations

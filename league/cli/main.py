@@ -22,7 +22,6 @@ from league.cli.reference import add_reference
 from league.cli.replaying import add_replaying
 from league.cli.reports import add_reports
 from league.cli.static_report import add_static_report
-from league.cli.study import add_study
 from league.cli.sweep import add_sweep
 from league.cli.training import add_training
 from league.cli.trial import add_trial
@@ -46,7 +45,6 @@ for add in (
     add_pool,
     add_history,
     add_sweep,
-    add_study,
     add_disk,
     add_trial,
     add_chaos,

@@ -17,8 +17,8 @@ from league.errors import LeagueError
 from league.judge.matches.pairs import EVEN
 from league.lab.study.referee import Referee
 from league.lab.study.study_config import ArmConfig, CompareConfig, StudyConfig
-from league.lab.study.study_report import ArmRow, ComparisonRow, RunRow, SeedRow, StudyReport
-from league.lab.study.verdict import FIRST_LOOK, Verdict, is_looked_at, verdict
+from league.lab.study.study_report import ArmRow, ArmRunRow, ComparisonRow, SeedRow, StudyReport
+from league.lab.study.verdict import FIRST_LOOK, ArmVerdict, is_looked_at, verdict
 from league.lab.trials.trial_folder import TrialFolder
 from league.lab.trials.trial_job import TrialJob, TrialResult, TrialRunner, read_result
 from league.run.launch import spent_by
@@ -129,7 +129,7 @@ class Study:
         found = self._verdict(pair) if done and is_looked_at(len(done), len(self._study.seeds)) else None
         return found is not None and found.kind == "settled"
 
-    def _verdict(self, pair: tuple[str, str]) -> Verdict | None:
+    def _verdict(self, pair: tuple[str, str]) -> ArmVerdict | None:
         rows = self._differences[pair]
         if not rows:
             return None
@@ -181,9 +181,9 @@ class Study:
             ),
         )
 
-    def _runs_of(self, arm: str) -> Iterator[RunRow]:
+    def _runs_of(self, arm: str) -> Iterator[ArmRunRow]:
         for seed in self._study.seeds:
             found = self._results.get((arm, seed))
             if found is not None:
                 path = str(self._run_dir(arm, seed))
-                yield RunRow(seed, path, found.value, found.core_seconds, found.detail, found.error)
+                yield ArmRunRow(seed, path, found.value, found.core_seconds, found.detail, found.error)

@@ -19,7 +19,7 @@ from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
 from league.errors import ConfigError, LeagueError
 from league.judge.matches.sprt import SprtConfig, elo_of
-from league.lab.trials.objective import Objective
+from league.lab.trials.objective import TrialObjective
 
 MIN_CORE_SECONDS = 1.0
 MAX_RUNS = 1_000
@@ -46,7 +46,7 @@ class ArmConfig:
 
 @dataclass(frozen=True)
 class CompareConfig:
-    """How arms are compared.
+    """The comparison of two arms.
 
     Fields:
       by: "matches" between the arms' `auto` exports of equal seeds, with common openings; "yardsticks", "exploiter" and
@@ -60,7 +60,7 @@ class CompareConfig:
     column: str = ""
     least: float = 0.03
     games: int = 1_000
-    bots: tuple[str, ...] = Objective().bots
+    bots: tuple[str, ...] = TrialObjective().bots
     core_seconds: float = 10.0
     opening_plies: int = 2
 
@@ -78,11 +78,11 @@ class CompareConfig:
             yield f"core_seconds: {self.core_seconds:g} must be at least {MIN_CORE_SECONDS:g}"
 
     @property
-    def objective(self) -> Objective:
+    def objective(self) -> TrialObjective:
         """The measure of each run; where matches decide, what it has trained."""
         if self.by == "matches":
-            return Objective("column", column="core_seconds")
-        return Objective(self.by, self.bots, self.games, self.core_seconds, self.column)
+            return TrialObjective("column", column="core_seconds")
+        return TrialObjective(self.by, self.bots, self.games, self.core_seconds, self.column)
 
     @property
     def sprt(self) -> SprtConfig:

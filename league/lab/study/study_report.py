@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from league.envs.text.number_text import number_text
 from league.json_report import JsonReport
-from league.lab.study.verdict import Verdict
+from league.lab.study.verdict import ArmVerdict
 from league.text_table import TextTable
 
 DECISIONS = {"H1": "the first", "H0": "the second", "": "undecided", "-": ""}
 
 
 @dataclass(frozen=True)
-class RunRow:
+class ArmRunRow:
     """One run of an arm. value: of the measure; core_seconds: trained; error: a sentence where it failed."""
 
     seed: int
@@ -33,7 +33,7 @@ class ArmRow:
     name: str
     source: str
     settings: dict[str, object]
-    runs: tuple[RunRow, ...]
+    runs: tuple[ArmRunRow, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ComparisonRow:
     first: str
     second: str
     seeds: tuple[SeedRow, ...]
-    verdict: Verdict | None
+    verdict: ArmVerdict | None
 
     @property
     def sentence(self) -> str:

@@ -25,7 +25,7 @@ VerdictKind = Literal["settled", "suggestive", "confounded"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ArmVerdict:
     """The reading of a difference after some seeds.
 
     Fields:
@@ -63,7 +63,7 @@ def verdict(
     num_seeds: int,
     spent: tuple[float, float],
     word: str,
-) -> Verdict:
+) -> ArmVerdict:
     """The verdict after some seeds.
 
     Args:
@@ -76,17 +76,17 @@ def verdict(
     gap = abs(spent[0] - spent[1]) / max(*spent, 1e-9)
     if gap > MAX_BUDGET_GAP:
         text = f"confounded: the arms have not spent the same, {spent[0]:.0f} and {spent[1]:.0f} core-seconds a run"
-        return Verdict("confounded", found, "", None, text)
+        return ArmVerdict("confounded", found, "", None, text)
     if found.low is None or found.high is None:
         text = f"confounded: one seed does not tell {names[0]} and {names[1]} from their luck"
-        return Verdict("confounded", found, "", None, text)
+        return ArmVerdict("confounded", found, "", None, text)
     interval = f"[{_signed(found.low)}, {_signed(found.high)}] over {counted(num, 'seed')}"
     amount = f"by {number_text(abs(found.value), 3)}, interval of {names[0]} less {names[1]} {interval}"
     if found.is_more_than_seeds:
-        return Verdict("settled", found, better, 0, f"settled: {better} is {word} {amount}")
+        return ArmVerdict("settled", found, better, 0, f"settled: {better} is {word} {amount}")
     if max(abs(found.low), abs(found.high)) < least:
         text = f"settled: no difference of {number_text(least)} or more, interval {interval}"
-        return Verdict("settled", found, "", 0, text)
+        return ArmVerdict("settled", found, "", 0, text)
     effect = max(abs(found.value), least)
     needed = seeds_needed(effect, float(np.std(differences, ddof=1)))
     more = None if needed is None else max(needed - num, 1)
@@ -94,9 +94,9 @@ def verdict(
     wants = f"{wants} to find {number_text(effect)}"
     if min(differences) > 0.0 or max(differences) < 0.0:
         text = f"suggestive: {better} is {word} with every seed, {amount}; {wants}"
-        return Verdict("suggestive", found, better, more, text)
+        return ArmVerdict("suggestive", found, better, more, text)
     text = f"confounded: seeds explain as much as the arms, {amount}; {wants}"
-    return Verdict("confounded", found, "", more, text)
+    return ArmVerdict("confounded", found, "", more, text)
 
 
 def _signed(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from league.errors import LeagueError
-from league.lab.trials.objective import Objective
+from league.lab.trials.objective import TrialObjective
 
 MIN_CORE_SECONDS = 1.0
 
@@ -25,7 +25,7 @@ class SweepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     space: str
     core_seconds: float
     overrides: tuple[str, ...] = ()
-    objective: Objective = Objective()
+    objective: TrialObjective = TrialObjective()
     rungs: int = 1
     reduction: int = 3
     seed: int = 0

@@ -9,7 +9,7 @@ import msgspec
 ObjectiveKind = Literal["yardsticks", "exploiter", "exact", "column"]
 
 
-class Objective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TrialObjective(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The measure of a trial; more is better.
 
     Fields:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from league.lab.trials.objective import Objective
+from league.lab.trials.objective import TrialObjective
 
 
 class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class TrialJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overrides: tuple[str, ...]
     core_seconds: float
     until: float
-    objective: Objective
+    objective: TrialObjective
     seed: int
     result: str
 

@@ -15,7 +15,7 @@ import msgspec
 from league.config.run_config import BudgetConfig
 from league.envs.protocol import EnvError
 from league.errors import LeagueError
-from league.lab.trials.objective import Objective
+from league.lab.trials.objective import TrialObjective
 from league.lab.trials.trial_job import TrialJob, TrialResult
 from league.processes.child_process import end_with_parent
 from league.run.budget import BUDGET, Limits
@@ -64,7 +64,7 @@ def _column(run: Path, column: str) -> tuple[float, str]:
     return value, column
 
 
-def _yardsticks(run: Path, objective: Objective, *, seed: int) -> tuple[float, str]:
+def _yardsticks(run: Path, objective: TrialObjective, *, seed: int) -> tuple[float, str]:
     from league.judge.matches.evaluation import evaluate_run
 
     report = evaluate_run(run, players=("auto",), bots=objective.bots, games=objective.games, seed=seed)
@@ -76,7 +76,7 @@ def _yardsticks(run: Path, objective: Objective, *, seed: int) -> tuple[float, s
     return sum(scores.values()) / len(scores), ", ".join(f"{bot} {score:.2f}" for bot, score in scores.items())
 
 
-def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tuple[float, str]:
+def _exploiter(run: Path, rung: int, objective: TrialObjective, *, seed: int) -> tuple[float, str]:
     from league.lab.exploit.exploit import exploit_run
 
     report = exploit_run(

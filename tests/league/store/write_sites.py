@@ -306,15 +306,13 @@ def _read_place(path: Path) -> str:
 
 
 def _begin_study(path: Path, storage: Storage) -> None:
-    TrialFolder(path / "study", {"arms": 2}, what="study", folders=("trials", "results"), storage=storage)
+    TrialFolder(path, {"arms": 2}, what="study", folders=("trials", "results"), storage=storage)
 
 
 def _read_plan(path: Path) -> str:
-    plan = path / "study" / PLAN_FILE
-    if not plan.exists():
-        return "old"
-    assert msgspec.json.decode(plan.read_bytes()) == {"arms": 2} and (path / "study" / "results").is_dir()
-    return "new"
+    plan = path / PLAN_FILE
+    assert not plan.exists() or (path / "results").is_dir()
+    return "new" if plan.exists() and msgspec.json.decode(plan.read_bytes()) == {"arms": 2} else "old"
 
 
 SITES: dict[str, Site] = {
