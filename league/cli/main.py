@@ -54,7 +54,9 @@ for add in (
 
 
 PANELS = {
-    "Train": ("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep"),
+    "Train": (
+        *("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep", "sweep-report"),
+    ),
     "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve"),
     "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),
     "Play and watch": ("play", "watch", "replay", "replays"),

@@ -16,6 +16,7 @@ OBJECTIVES = ("yardsticks", "exploiter", "exact")
 def add_sweep(app: typer.Typer) -> None:
     """Adds the command to the `league` command."""
     app.command("sweep")(sweep)
+    app.command("sweep-report")(sweep_report)
 
 
 def sweep(
@@ -69,4 +70,15 @@ def sweep(
     report = open_sweep(folder, plan, space, runner=ProcessRunner(folder / "logs"), say=say).run(
         num_trials=trials, jobs=jobs
     )
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def sweep_report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the sweep.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Show the trials of a sweep so far, also of one at work: the best, and which settings mattered."""
+    from league.lab.sweep.sweep_report import read_sweep
+
+    report = read_sweep(folder)
     typer.echo(report.to_json() if as_json else report.text())

@@ -17,12 +17,10 @@ from league.errors import LeagueError, RunInUse
 from league.lab.sweep.plan import SweepPlan
 from league.lab.sweep.space import Space, check_space, overrides_of, read_space
 from league.lab.sweep.study import Study, best_of
-from league.lab.sweep.sweep_report import SweepReport
+from league.lab.sweep.sweep_report import BEST_FILE, LOCK_FILE, PLAN_FILE, STUDY_FILE, SweepReport, report_of
 from league.lab.sweep.trial_job import TrialJob, TrialRunner
 from league.store.lock import RunLock
 from league.store.storage import Storage
-
-PLAN_FILE, STUDY_FILE, BEST_FILE = "plan.json", "study.journal", "best.yaml"
 
 
 class Sweep:
@@ -116,19 +114,11 @@ class Sweep:
         if config.is_file():
             head = f"# Trial {best.number} of {len(rows)}: {self._plan.objective.kind} {best.value:.4f}\n"
             self._storage.atomic_write_bytes(self._folder / BEST_FILE, head.encode() + config.read_bytes())
-        return SweepReport(
-            folder=str(self._folder),
-            objective=self._plan.objective.kind,
-            core_seconds=self._plan.core_seconds,
-            best=best.number,
-            best_config=str(self._folder / BEST_FILE),
-            trials=rows,
-            importance=study.importance(),
-        )
+        return report_of(self._folder, self._plan, self._space, study)
 
     @contextlib.contextmanager
     def _locked(self) -> Any:
-        lock = RunLock(self._folder / "sweep.lock")
+        lock = RunLock(self._folder / LOCK_FILE)
         try:
             lock.acquire()
         except RunInUse as error:

@@ -1,5 +1,6 @@
 import {badge, card, figure, h, note} from '../kit/dom.js';
 import {ago, count, duration, elo, percent} from '../kit/format.js';
+import {reportLink} from '../kit/report_link.js';
 import {draw as lines} from '../plots/lines.js';
 import {draw as drawRatings, drawYardsticks} from '../plots/ratings.js';
 
@@ -47,5 +48,5 @@ export function render(root, data, context) {
   const speed = h('section', {class: 'card', key: 'speed'});
   root.append(speed);
   lines(speed, {title: 'Env steps per second', y: 'steps/s', series: [{label: 'steps/s', ...data.speed}]}, {...plot, height: 200});
-  root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}.`));
+  root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}. `, reportLink([context.run]), '.'));
 }

@@ -5,6 +5,7 @@ import {badge, card, h, note} from '../kit/dom.js';
 import {deedWords} from '../kit/deeds.js';
 import {show} from '../kit/patch.js';
 import {table} from '../kit/table.js';
+import {reportLink} from '../kit/report_link.js';
 import {start} from './start.js';
 import {ago, count, duration, fixed, percent, size} from '../kit/format.js';
 
@@ -13,11 +14,11 @@ const MAX_RUNS = 6; // compared at once
 const KINDS = {killed: 'bad', failed: 'bad', silent: 'bad', unreadable: 'bad', running: 'good', training: 'good'};
 
 /**
- * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids; pools: names;
- * context: {get, post, link, poolLink, announce, readOnly}, where link is (section, query, run) => address.
+ * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids; pools, sweeps: names;
+ * context: {get, post, link, announce, readOnly}, where link is (section, query, run) => address.
  */
-export function draw(main, {rows, deeds, games, pools}, context) {
-  const again = () => draw(main, {rows, deeds, games, pools}, context);
+export function draw(main, {rows, deeds, games, pools, sweeps}, context) {
+  const again = () => draw(main, {rows, deeds, games, pools, sweeps}, context);
   const link = (run, section, query) => context.link(section, query, run);
   state.wasEmpty ??= !rows.length; // its form stays open once the first run is there
   for (const id of state.chosen) if (!rows.some((row) => row.id === id)) state.chosen.delete(id);
@@ -33,7 +34,8 @@ export function draw(main, {rows, deeds, games, pools}, context) {
       id: `runs-${game || 'all'}`, caption: game === null ? 'Runs' : `Runs of ${game}`, keyOf: (row) => row.id,
       rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, link, again),
     }))),
-    pools.length ? card('Rating pools', h('ul', {class: 'runs'}, pools.map((name) => h('li', {key: name}, h('a', {href: context.poolLink(name, {}), class: 'pool-link'}, name))))) : null,
+    [['Rating pools', 'pool', pools], ['Sweeps', 'sweep', sweeps]].map(([title, kind, names]) => (names.length ? card(title, h('ul', {class: 'runs'}, names.map((name) =>
+      h('li', {key: name}, h('a', {href: context.link(name, {}, `~${kind}`), class: `${kind}-link`}, name))))) : null)),
     shown.length || !rows.length ? null : note('No run fits these filters.'));
 }
 
@@ -65,6 +67,7 @@ function chosen(rows, context, link, again) {
   return h('div', {key: 'chosen', class: 'filters', role: 'group', 'aria-label': 'Ticked runs'}, words,
     context.readOnly ? null : [['stop', !live], ['continue', live || !runs.length], ['delete', live || !runs.length]].map(([name, isOff]) =>
       h('button', {type: 'button', class: 'quiet', id: `runs-${name}`, disabled: Boolean(isOff), onclick: ask(name)}, name[0].toUpperCase() + name.slice(1))),
+    runs.length ? reportLink(runs.map((row) => row.id)) : null,
     runs.length === 1 && !context.readOnly ? h('a', {id: 'runs-fork', href: link(first, 'operations', {name: 'fork'})}, 'Fork') : null,
     state.asked ? asked(context, again) : null);
 }
