@@ -108,13 +108,19 @@ class _Store:
 
 
 def _replay(run: OpenedRun, file: str, game: int) -> object:
+    from league.policies.trust import admit_marked, require_trusted
     from league.see.games.game_view import game_view
     from league.see.games.playback import names_of_replay
     from league.see.games.replay_list import ReplayList
 
     replays = ReplayList(run.folder.replays_path)
     replay = replays.read(file)
-    return _drawn_apart(replays.folder / file, game) if names_of_replay(replay) else game_view(replay, game)
+    names = names_of_replay(replay)
+    if not names:
+        return game_view(replay, game)
+    admit_marked(run.folder)
+    require_trusted(names, what="the replay")
+    return _drawn_apart(replays.folder / file, game)
 
 
 def _drawn_apart(file: Path, game: int) -> object:

@@ -1,4 +1,4 @@
-// Trials of a sweep as lines over parallel axes, one for each setting and one for the objective: the stronger, the darker.
+// Trials of a sweep as lines over parallel axes, one for each setting and one for the objective.
 
 import {ink} from './colours.js';
 import {h, part, svg} from '../kit/dom.js';
@@ -27,7 +27,7 @@ function mount(box, ...given) {
     axes = axesOf(data);
     ranked = data.trials.filter((trial) => trial.value !== null).sort((a, b) => b.value - a.value);
     const others = data.trials.filter((trial) => trial.value === null && trial.state === 'pruned');
-    head({title, summary: `Each line is a trial: darker is stronger, the best is orange. Thin ones without an end were cut off early (${others.length}).`, table: () => tableOf(data)});
+    head({title, summary: `Each line is a trial, the fuller its colour the stronger; the best is orange. Thin grey ones were cut off early (${others.length}).`, table: () => tableOf(data)});
     show(holder, picture(others));
   }
   function picture(others) {
@@ -54,7 +54,8 @@ function mount(box, ...given) {
     const edge = {start: -SIDE + 2, middle: 0, end: SIDE - 2}[anchor];
     const partAt = (event) => {
       const box = event.currentTarget.getBoundingClientRect();
-      return Math.min(Math.max(1 - (event.clientY - box.top) / box.height, 0), 1);
+      const part = 1 - (event.clientY - box.top) / box.height;
+      return part < 0.03 ? 0 : part > 0.97 ? 1 : part; // the ends are easy to miss
     };
     return svg('g', {key: `axis-${axis.label}`}, svg('text', {x: at + edge, y: 14, 'text-anchor': anchor, fill: ink('ink'), class: 'plot-label', 'font-weight': 600}, words, svg('title', {}, axis.label)),
       svg('path', {d: `M${at} ${TOP}V${TOP + HEIGHT}`, stroke: ink('muted'), 'stroke-width': 1}),

@@ -9,7 +9,7 @@ const state = {run: '', game: null, showEvaluation: true, showHints: false, revi
 
 function choice(id, label, options, chosen) {
   const value = options.some(([known]) => known === chosen) ? chosen : options[0]?.[0];
-  return h('span', {class: 'pair'}, h('label', {for: id}, label), h('select', {id, value}, options.map(([known, text]) => h('option', {value: known}, text))));
+  return h('span', {class: 'pair'}, h('label', {for: id}, label), h('select', {id, value}, options.map(([known, text]) => h('option', {key: known, value: known}, text))));
 }
 
 function setUp(data, context, draw) {
@@ -92,7 +92,7 @@ function besideChoice(data, context, draw) {
     state.beside = {name: event.currentTarget.value, answers: []};
     draw();
     askBeside(context, draw);
-  }}, names.map((name) => h('option', {value: name}, name || 'nobody'))));
+  }}, names.map((name) => h('option', {key: name || 'nobody', value: name}, name || 'nobody'))));
 }
 
 // What the policy beside would do at a step, in the place of a seat.

@@ -22,7 +22,7 @@ export function render(root, data, context) {
   const plots = card('');
   root.append(plots);
   drawProbes(plots, data.curves, options);
-  lines(plots, {title: 'Cost of probes', y: 'core-seconds', summary: 'Core-seconds of all probes of a kind so far, the start of their processes included.',
+  lines(plots, {title: 'Cost of probes', y: 'core-seconds', summary: 'Core-seconds of the probes of a kind so far, of those that had a reading.',
     series: data.costs.map((cost) => ({label: cost.probe, steps: cost.env_steps, values: cost.core_seconds}))}, {height: 200, ...options});
   root.append(card('Readings', table({id: 'probe-readings', caption: 'Readings, the newest first', keyOf: (row) => `${row.number} ${row.yardstick}`, rows: data.rows, columns: [
     {key: 'number', label: 'Probe', value: (row) => row.number, cell: (row) => `${row.number}: ${row.probe}`}, {key: 'yardstick', label: 'Yardstick'}, {key: 'snapshot', label: 'Snapshot', rank: 2},

@@ -30,7 +30,7 @@ export function draw(main, {name, path, report, error}, context) {
     ranked.length ? h('section', {class: 'card', key: 'plots'}, drawn((box) => parallel(box, data, {level: 2}))) : null,
     h('div', {class: 'columns', key: 'columns'}, ranked.length ? h('section', {class: 'card', key: 'course'}, drawn((box) => lines(box, course(trials, report), {level: 2, height: 220, run: `~${name}`}))) : null,
       card('What mattered', importance(report, ranked.length))),
-    card('Trials', table({id: 'sweep-trials', caption: 'Trials', keyOf: (trial) => trial.number, rows: trials, columns: columns(report, run, context)})));
+    card('Trials', table({id: 'sweep-trials', caption: 'Trials', keyOf: (trial) => trial.number, rows: [...ranked, ...trials.filter((trial) => trial.value === null)], columns: columns(report, run, context)})));
 }
 
 function drawn(fill) {
