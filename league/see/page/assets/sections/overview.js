@@ -43,7 +43,7 @@ export function render(root, data, context) {
   const ratings = h('section', {class: 'card', key: 'ratings'});
   root.append(ratings);
   if (data.ratings) drawRatings(ratings, data.ratings, {...plot, height: 190});
-  else ratings.append(note('Ratings come with the first rated games.'));
+  else ratings.append(note(data.games ? 'Ratings are being computed; they come by themselves.' : 'Ratings come with the first rated games.'));
   root.append(details(data));
   const speed = h('section', {class: 'card', key: 'speed'});
   root.append(speed);
