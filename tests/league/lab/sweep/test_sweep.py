@@ -70,6 +70,7 @@ def test_the_best_settings_are_found_on_equal_budgets(tmp_path: Path, monkeypatc
     training = FakeTraining()
     report = swept(tmp_path, training, num_trials=12)
     assert len(report.trials) == len(training.jobs) == 12
+    assert report.best is not None
     best = report.trials[report.best]
     assert best.value == max(row.value for row in report.trials if row.value is not None)
     assert abs(math.log10(best.values["learner.learning_rate"] / 0.003)) < 0.5
