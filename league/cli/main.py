@@ -54,8 +54,10 @@ for add in (
 
 
 PANELS = {
-    "Train": ("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep"),
-    "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve"),
+    "Train": (
+        *("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep", "sweep-report"),
+    ),
+    "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve", "label"),
     "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),
     "Play and watch": ("play", "watch", "replay", "replays"),
     "Measure strength": ("eval", "match", "tournament", "exploit", "pool"),

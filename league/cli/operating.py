@@ -1,4 +1,4 @@
-"""The commands that operate runs: up, down, restart, ps, logs and top."""
+"""The commands that operate runs: up, down, restart, ps, logs, top and label."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NoRestart = Annotated[bool, typer.Option("--no-restart", help="Do not start agai
 
 def add_operating(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
-    for command in (up, down, restart, ps, logs, top):
+    for command in (up, down, restart, ps, logs, top, label):
         app.command()(command)
 
 
@@ -181,3 +181,26 @@ def top(
             watch_run(run, console, once=once)
         except KeyboardInterrupt:
             raise typer.Exit from None
+
+
+def label(
+    run: RunArgument,
+    labels: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LABELS]", help="Divided by commas, in the place of those it has; '' for none.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the labels of a run, or give it others: words by which the table of runs is searched."""
+    import msgspec
+
+    from league.run.control.run_labels import read_labels, write_labels
+    from league.store.run_folder import RunFolder
+
+    path = RunFolder.open(run).path
+    if labels is not None:
+        write_labels(path, labels.split(","))
+    found = read_labels(path)
+    typer.echo(msgspec.json.encode({"labels": found}).decode() if as_json else ", ".join(found) or "no label")

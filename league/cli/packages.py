@@ -181,10 +181,25 @@ def zoo(
         list[Path] | None,
         typer.Argument(metavar="[FOLDER...]", help="Of packages; by default $LEAGUE_ZOO and what is installed."),
     ] = None,
+    index: Annotated[
+        str, typer.Option(metavar="URL", help="Fetch the packages of an index first, each checked by its digest.")
+    ] = "",
+    write_index: Annotated[
+        bool, typer.Option("--write-index", help="Write index.json into FOLDER, which a web server then offers.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the trained policies that `zoo:NAME` plays wherever a policy is asked for, with their measured strength."""
-    from league.deploy.export.shelf import read_shelf
+    import msgspec
 
-    report = read_shelf(folders or ())
+    from league.deploy.export.shelf import read_shelf
+    from league.deploy.export.zoo_index import INDEX_FILE, fetch_zoo, index_of, named_indexes
+
+    if write_index:
+        if not folders or index:
+            raise LeagueError("--write-index is for folders: name one.")
+        for folder in folders:
+            (folder / INDEX_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(index_of(folder))) + b"\n")
+    fetched = [fetch_zoo(address) for address in ([index] if index else [] if folders else named_indexes())]
+    report = read_shelf([*(folders or ()), *(fetched if index else ())])
     typer.echo(report.to_json() if as_json else report.text())

@@ -19,6 +19,7 @@ def add_sweep(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("sweep")(sweep)
     app.command("study")(study)
+    app.command("sweep-report")(sweep_report)
 
 
 def sweep(
@@ -120,3 +121,14 @@ def study(
         page = report_html(read_report(runs, now=time.time()), before=report.html())
         storage.atomic_write_bytes(folder / "report.html", page.encode())
     typer.echo(report.to_json() if as_json else f"{report.text()}\n\n{folder / 'report.html'} has every curve.")
+
+
+def sweep_report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the sweep.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Show the trials of a sweep so far, also of one at work: the best, and which settings mattered."""
+    from league.lab.sweep.sweep_report import read_sweep
+
+    report = read_sweep(folder)
+    typer.echo(report.to_json() if as_json else report.text())

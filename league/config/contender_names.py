@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -19,16 +20,44 @@ FROM = ":"
 ZOO = "zoo:"
 """Before the name of a trained policy on the shelf, as in zoo:connect_four."""
 ZOO_VARIABLE = "LEAGUE_ZOO"
-"""Folders of packages, divided as in PATH, in which such a name is looked for first."""
+"""Folders of packages and addresses of indexes, in which such a name is looked for first.
+
+Divided as in PATH; an address begins with https:// or http:// and ends at a space.
+"""
 SHIPPED = Path(__file__).parent / "zoo"
 """Packages that come with the installation."""
 _ZOO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def zoo_places() -> tuple[Path, ...]:
-    """Folders of trained policies: those of the variable, then the one that is installed."""
-    named = (Path(text).expanduser() for text in os.environ.get(ZOO_VARIABLE, "").split(os.pathsep) if text)
+    """Folders of trained policies: those of the variable, then the one that is installed.
+
+    An address stands for the folder of what was fetched from it, see `league.deploy.export.zoo_index`.
+    """
+    named = (fetched_folder(text) if is_web(text) else Path(text).expanduser() for text in zoo_texts())
     return (*named, SHIPPED)
+
+
+def zoo_texts() -> list[str]:
+    """The folders and addresses in the variable, as they are written."""
+    found = re.findall(rf"https?://\S+|[^{os.pathsep}]+", os.environ.get(ZOO_VARIABLE, ""))
+    return [text.strip() for text in found if text.strip()]
+
+
+def is_web(text: str) -> bool:
+    """True for an address, as of the index of a zoo."""
+    return text.startswith(("http://", "https://"))
+
+
+def zoo_name_fits(name: str) -> bool:
+    """True for a name that a policy on a shelf may have."""
+    return _ZOO_NAME.fullmatch(name) is not None
+
+
+def fetched_folder(address: str) -> Path:
+    """The folder of this user that holds what was fetched from the index of a zoo; it need not be there."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "league" / "zoo" / hashlib.sha256(address.encode()).hexdigest()[:16]
 
 
 def zoo_folder(written: str) -> Path:
@@ -38,7 +67,7 @@ def zoo_folder(written: str) -> Path:
       LeagueError: no shelf has such a policy.
     """
     name = written.removeprefix(ZOO)
-    if _ZOO_NAME.fullmatch(name) is not None:
+    if zoo_name_fits(name):
         for place in zoo_places():
             if (place / name / "manifest.json").is_file():
                 return place / name

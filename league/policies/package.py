@@ -218,7 +218,7 @@ def read_package(folder: Path) -> PackageManifest:
       CorruptSnapshot: it is not what was written, or describes what a package may not hold.
     """
     path = folder / MANIFEST_FILE
-    sums = _read_sums(folder / SUMS_FILE)
+    sums = read_sums(folder / SUMS_FILE)
     payload = read_verified(Storage(), path, sums.get(MANIFEST_FILE, ""), max_bytes=MAX_PACKAGE_MANIFEST_BYTES)
     try:
         version = msgspec.json.decode(payload)["schema_version"]
@@ -255,7 +255,12 @@ def sums_text(digests: Mapping[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
-def _read_sums(path: Path) -> dict[str, str]:
+def read_sums(path: Path) -> dict[str, str]:
+    """File of a package -> its digest, by the table of digests; every name is one of a file in this folder.
+
+    Raises:
+      CorruptSnapshot: it is missing, or no such table.
+    """
     try:
         text = Storage().read_bytes(path, max_bytes=MAX_SUMS_BYTES).decode("ascii")
     except (FileNotFoundError, StorageError, UnicodeDecodeError) as error:

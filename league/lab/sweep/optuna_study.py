@@ -41,7 +41,51 @@ class TrialRow:
         return self.rungs[-1] if self.state == "complete" and self.rungs else None
 
 
-class OptunaStudy:
+class KnownStudy:
+    """The trials so far, only read.
+
+    Raises:
+      LeagueError: Optuna is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._optuna = _optuna()
+        backend = self._optuna.storages.journal.JournalFileBackend(str(path))
+        self._storage = self._optuna.storages.JournalStorage(backend)
+        self._study = self._opened()
+
+    def _opened(self) -> Any:
+        return self._optuna.load_study(storage=self._storage, study_name=STUDY)
+
+    def rows(self) -> tuple[TrialRow, ...]:
+        """All trials in their order."""
+        names = {"FAIL": "failed", "WAITING": "running"}
+        return tuple(
+            TrialRow(
+                number=found.number,
+                state=names.get(found.state.name, found.state.name.lower()),
+                values=dict(found.params),
+                rungs=tuple(value for _, value in sorted(found.intermediate_values.items())),
+                core_seconds=float(found.user_attrs.get("core_seconds", 0.0)),
+                detail=str(found.user_attrs.get("detail", "")),
+            )
+            for found in self._study.get_trials(deepcopy=False)
+        )
+
+    def importance(self) -> dict[str, float]:
+        """Dotted key -> its part in the differences between trials, the largest first; empty for too few trials.
+
+        Source: Watanabe et al. 2023, PED-ANOVA.
+        """
+        complete = [row for row in self.rows() if row.state == "complete"]
+        if len(complete) < MIN_TRIALS_OF_IMPORTANCE or len({row.value for row in complete}) < 2:
+            return {}
+        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
+        found = self._optuna.importance.get_param_importances(self._study, evaluator=evaluator)
+        return {key: float(value) for key, value in found.items()}
+
+
+class OptunaStudy(KnownStudy):
     """Hands out trials and takes their results; safe for several threads.
 
     Raises:
@@ -49,29 +93,26 @@ class OptunaStudy:
     """
 
     def __init__(self, path: Path, plan: SweepPlan, space: Space) -> None:
-        try:
-            import optuna
-        except ImportError as error:
-            raise LeagueError(f"a sweep needs Optuna; {install_extra('sweep')}.") from error
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._optuna = optuna
         self._plan = plan
         self._space = space
         self._lock = threading.Lock()
-        backend = optuna.storages.journal.JournalFileBackend(str(path))
-        self._study = optuna.create_study(
-            storage=optuna.storages.JournalStorage(backend),
-            study_name=STUDY,
-            direction="maximize",
-            load_if_exists=True,
-            pruner=optuna.pruners.SuccessiveHalvingPruner(
-                min_resource=1, reduction_factor=plan.reduction, min_early_stopping_rate=0
-            ),
-        )
+        super().__init__(path)
+        optuna = self._optuna
         known = self._study.get_trials(deepcopy=False)
         self._study.sampler = optuna.samplers.TPESampler(seed=plan.seed + len(known), constant_liar=True)
         running = [found for found in known if found.state == optuna.trial.TrialState.RUNNING]
         self._left = [optuna.trial.Trial(self._study, found._trial_id) for found in running]
+
+    def _opened(self) -> Any:
+        return self._optuna.create_study(
+            storage=self._storage,
+            study_name=STUDY,
+            direction="maximize",
+            load_if_exists=True,
+            pruner=self._optuna.pruners.SuccessiveHalvingPruner(
+                min_resource=1, reduction_factor=self._plan.reduction, min_early_stopping_rate=0
+            ),
+        )
 
     def next_trial(self, num_trials: int) -> Any:
         """A trial that a killed sweep has left, else a new one; None where there are `num_trials`."""
@@ -106,33 +147,6 @@ class OptunaStudy:
             else:
                 self._study.tell(trial, value)
 
-    def rows(self) -> tuple[TrialRow, ...]:
-        """All trials in their order."""
-        names = {"FAIL": "failed", "WAITING": "running"}
-        return tuple(
-            TrialRow(
-                number=found.number,
-                state=names.get(found.state.name, found.state.name.lower()),
-                values=dict(found.params),
-                rungs=tuple(value for _, value in sorted(found.intermediate_values.items())),
-                core_seconds=float(found.user_attrs.get("core_seconds", 0.0)),
-                detail=str(found.user_attrs.get("detail", "")),
-            )
-            for found in self._study.get_trials(deepcopy=False)
-        )
-
-    def importance(self) -> dict[str, float]:
-        """Dotted key -> its part in the differences between trials, the largest first; empty for too few trials.
-
-        Source: Watanabe et al. 2023, PED-ANOVA.
-        """
-        complete = [row for row in self.rows() if row.state == "complete"]
-        if len(complete) < MIN_TRIALS_OF_IMPORTANCE or len({row.value for row in complete}) < 2:
-            return {}
-        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
-        found = self._optuna.importance.get_param_importances(self._study, evaluator=evaluator)
-        return {key: float(value) for key, value in found.items()}
-
     def _suggest(self, trial: Any, key: str, found: Range | Choices) -> None:
         if isinstance(found, Choices):
             trial.suggest_categorical(key, list(found.values))
@@ -140,6 +154,15 @@ class OptunaStudy:
             trial.suggest_int(key, int(found.low), int(found.high), log=found.log)
         else:
             trial.suggest_float(key, found.low, found.high, log=found.log)
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise LeagueError(f"a sweep needs Optuna; {install_extra('sweep')}.") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
 
 
 def best_of(rows: Sequence[TrialRow]) -> TrialRow | None:

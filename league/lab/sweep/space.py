@@ -50,9 +50,18 @@ def read_space(path: Path) -> dict[str, Range | Choices]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), ["the file cannot be read"]) from error
-    plain = parse_yaml(text, source=str(path))
+    return space_of(text, source=str(path))
+
+
+def space_of(text: str, *, source: str) -> dict[str, Range | Choices]:
+    """The space in the text of a file. source: its name.
+
+    Raises:
+      ConfigError: with every problem at once.
+    """
+    plain = parse_yaml(text, source=source)
     if not isinstance(plain, dict) or not plain:
-        raise ConfigError(str(path), [f"it holds no `dotted.key: ...` lines, each with {FORMS}"])
+        raise ConfigError(source, [f"it holds no `dotted.key: ...` lines, each with {FORMS}"])
     space: dict[str, Range | Choices] = {}
     problems = []
     for key, value in plain.items():
@@ -62,7 +71,7 @@ def read_space(path: Path) -> dict[str, Range | Choices]:
         else:
             space[str(key)] = found
     if problems:
-        raise ConfigError(str(path), problems)
+        raise ConfigError(source, problems)
     return space
 
 

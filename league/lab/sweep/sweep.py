@@ -14,12 +14,10 @@ from league.errors import LeagueError
 from league.lab.sweep.optuna_study import OptunaStudy, best_of
 from league.lab.sweep.plan import SweepPlan
 from league.lab.sweep.space import Space, check_space, overrides_of, read_space
-from league.lab.sweep.sweep_report import SweepReport
+from league.lab.sweep.sweep_report import BEST_FILE, STUDY_FILE, SweepReport, report_of
 from league.lab.trials.trial_folder import TrialFolder
 from league.lab.trials.trial_job import TrialJob, TrialRunner
 from league.store.storage import Storage
-
-STUDY_FILE, BEST_FILE = "study.journal", "best.yaml"
 
 
 class Sweep:
@@ -56,7 +54,8 @@ class Sweep:
                     worker.result()
             if self._interrupted:
                 raise LeagueError("the sweep was interrupted: give the same command again to continue it.")
-            return self._report(study)
+            self._keep_best(study)
+        return report_of(self._folder, self._plan, self._space, study)
 
     def _work(self, study: OptunaStudy, num_trials: int) -> None:
         while not self._interrupted and (trial := study.next_trial(num_trials)) is not None:
@@ -95,7 +94,8 @@ class Sweep:
             result=str((self._folder / "results" / f"{number:04d}-{rung}.json").absolute()),
         )
 
-    def _report(self, study: OptunaStudy) -> SweepReport:
+    def _keep_best(self, study: OptunaStudy) -> None:
+        """Write the configuration of the best trial. Raises LeagueError: there is none."""
         rows = study.rows()
         best = best_of(rows)
         if best is None:
@@ -105,15 +105,6 @@ class Sweep:
         if config.is_file():
             head = f"# Trial {best.number} of {len(rows)}: {self._plan.objective.kind} {best.value:.4f}\n"
             Storage().atomic_write_bytes(self._folder / BEST_FILE, head.encode() + config.read_bytes())
-        return SweepReport(
-            folder=str(self._folder),
-            objective=self._plan.objective.kind,
-            core_seconds=self._plan.core_seconds,
-            best=best.number,
-            best_config=str(self._folder / BEST_FILE),
-            trials=rows,
-            importance=study.importance(),
-        )
 
 
 def open_sweep(

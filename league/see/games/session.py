@@ -22,6 +22,7 @@ from league.errors import LeagueError
 from league.judge.recording.recorder import MAX_TURNS, ReplayRecorder, act, decision_of, evaluations
 from league.judge.recording.replay import Decision, Replay, SeatHolder
 from league.see.games.follower import GameFollower, SeatMove
+from league.see.games.opinions import Advisors, Opinion
 from league.see.games.session_view import Hint, Option, SessionView, Thought
 from league.wording import seats_text
 
@@ -166,6 +167,17 @@ class GameSession:
         """The record of the game, which must be over."""
         assert self.over, "the game has not ended"
         return self._recorder.replay(self._holders, tags={"kind": "played by a person"})
+
+    def opinion(self, written: str, advisors: Advisors, *, name: str, since: int) -> Opinion:
+        """What another policy would do in each position so far; in a game that hides, in the person's place alone.
+
+        Args:
+          written: a contender. name: of it, for people. since: as of `opinion_of`.
+        Raises:
+          See `Advisors.ask`.
+        """
+        seat = self.seat if self._hides and not self.over else None
+        return advisors.ask(written, self._recorder.replay(self._holders), 0, name=name, since=since, seat=seat)
 
     def close(self) -> None:
         """Close the game."""

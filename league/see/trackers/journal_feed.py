@@ -26,6 +26,7 @@ class Told(msgspec.Struct):
     Fields:
       rewound: the rewind after which these are counted, see `Chronicle`.
       seq: events up to it. elapsed_s, tables_seq: time of training and last event when tables were last sent.
+      shown_seq: last event when they were last put into the run itself.
       models: snapshot -> its aliases there. replays: names of the files sent.
       alerts_bytes: of the file of alerts.
     """
@@ -34,6 +35,7 @@ class Told(msgspec.Struct):
     seq: int = 0
     elapsed_s: float = 0.0
     tables_seq: int = 0
+    shown_seq: int = 0
     models: dict[str, list[str]] = msgspec.field(default_factory=dict)
     replays: list[str] = msgspec.field(default_factory=list)
     alerts_bytes: int = 0

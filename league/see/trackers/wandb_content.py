@@ -61,25 +61,35 @@ class WandbContent:
                 row["gate/hardest_unbeaten"] = hardest.unbeaten
             self._runs.log_row(found.player, {**row, ENV_STEPS.name: found.env_steps})
 
-    def tables(self, step: int, state: LeagueState, chronicle: Chronicle) -> tuple[RatingRow, ...]:
-        """All tables, pictures and plots as of now; returns the ratings that they show."""
+    def tables(self, step: int, state: LeagueState, chronicle: Chronicle, *, is_last: bool) -> tuple[RatingRow, ...]:
+        """All tables, pictures and plots as of now; returns the ratings that they show.
+
+        All tables are one artifact, of which this is a version. wandb makes an artifact for each table in a row of a
+        run, so that they are put there with the last call alone.
+        """
         ratings = league_ratings(state)
         met = chronicle.take_met()
-        row: dict[str, Any] = {
-            "tables/ratings": self._table(ratings_table(state, ratings)),
-            "tables/payoff": self._table(payoff_table(state)),
-            "tables/gates": self._table(gates_table(chronicle.gates)),
-            "tables/matchmaking": self._table(matchmaking_table(met)),
+        tables = {
+            "ratings": self._table(ratings_table(state, ratings)),
+            "payoff": self._table(payoff_table(state)),
+            "gates": self._table(gates_table(chronicle.gates)),
+            "matchmaking": self._table(matchmaking_table(met)),
         }
+        version = self._wandb.Artifact(f"{self._runs.league.id}-tables", type="tables", metadata={ENV_STEPS.name: step})
+        for name, table in tables.items():
+            version.add(table, name)
+        self._runs.league.log_artifact(version)
+        row: dict[str, Any] = {f"tables/{name}": table for name, table in tables.items()} if is_last else {}
         picture = self._payoff_picture(state, ratings)
         if picture is not None:
             row["pictures/payoff"] = picture
-        self._runs.log_row("", {**row, ENV_STEPS.name: step})
+        if row:
+            self._runs.log_row("", {**row, ENV_STEPS.name: step})
         shares = matchmaking_shares(state, met)
         for player, known in state.players.items():
             if not known.retired and self._runs.of_player(player) is not None:
                 own = {f"matchmaking/{kind}": share for kind, share in shares.get(player, {}).items()}
-                plot = self._rating_plot(state, player, ratings)
+                plot = self._rating_plot(state, player, ratings) if is_last else {}
                 self._runs.log_row(player, {**own, **plot, ENV_STEPS.name: step})
         return ratings
 

@@ -88,18 +88,19 @@ class Uploader:
         news = bool(decisions) or alerts != told.alerts_bytes
         told.alerts_bytes = alerts
         due = max(TABLES_EVERY_S + told.elapsed_s, TABLES_GROWTH * told.elapsed_s)
-        if self._elapsed_s >= due or (is_last and self._feed.seq > told.tables_seq):
-            self._send_tables()
+        if self._elapsed_s >= due or (is_last and self._feed.seq > told.shown_seq):
+            self._send_tables(is_last=is_last)
             told.elapsed_s, told.tables_seq = self._elapsed_s, self._feed.seq
+            told.shown_seq = self._feed.seq if is_last else told.shown_seq
             news = True
         if news:
             self._feed.keep()
 
-    def _send_tables(self) -> None:
+    def _send_tables(self, *, is_last: bool) -> None:
         told, state = self._feed.told, self._feed.state()
         if state is None or not state.players:
             return
-        ratings = self._content.tables(self._step, state, self._feed.chronicle)
+        ratings = self._content.tables(self._step, state, self._feed.chronicle, is_last=is_last)
         if self._content.without_pictures:
             say("note", self._content.without_pictures)
         self._models.send(state, ratings, told.models)

@@ -9,8 +9,8 @@ import {counted, duration} from './kit/format.js';
 const REFRESH_MS = 2000;
 const SOON_MS = 400; // between two looks at what is still being computed
 const modules = new Map();
-const place = {run: null, section: null, query: {}, pool: null};
-const POOLS = '~pool'; // in the place of a run in the address of a pool
+const place = {run: null, section: null, query: {}, other: null};
+const OTHERS = {'~pool': {module: 'pool', path: 'pools'}, '~sweep': {module: 'sweep', path: 'sweeps'}}; // in the place of a run in their addresses
 let sections = [], runs = [], isOneRun = false, readOnly = false, endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0, again = null;
 const lost = {since: 0, server: false, daemon: null, news: {}, command: ''};
 
@@ -145,34 +145,34 @@ async function showRuns() {
   byId('run-name').textContent = '';
   document.title = 'League';
   runs = table.rows;
-  draw(byId('main'), {...table, deeds}, {get, post, link, poolLink, announce, readOnly, refresh: showRuns});
+  draw(byId('main'), {...table, deeds}, {get, post, link, announce, readOnly, refresh: showRuns});
   shownAt = Date.now();
   tellServer(true);
   byId('main').dataset.shown = 'runs';
 }
 
-/** Read a rating pool and draw it in place. */
-async function showPool(name, query) {
+/** Read a rating pool or a sweep and draw it in place. */
+async function showOther({kind, name, query}) {
   const mine = ++number;
   refreshedAt = Date.now();
-  const [{draw}, pool] = await Promise.all([import('./sections/pool.js'), get(`/pools/${encodeURIComponent(name)}`)]);
+  clearTimeout(again);
+  const {module: file, path} = OTHERS[kind];
+  const [{draw}, data] = await Promise.all([import(`./sections/${file}.js`), get(`/${path}/${encodeURIComponent(name)}`)]);
   if (mine !== number) return;
   showIn(byId('nav'));
   byId('run-name').textContent = name;
   document.title = `${name} · League`;
-  draw(byId('main'), pool, {get, post, announce, readOnly, query, link: poolLink, refresh: () => showPool(name, query)});
+  draw(byId('main'), data, {get, post, announce, readOnly, query, link: (one, words) => link(one, words, kind), runLink: link, refresh: () => showOther({kind, name, query})});
   shownAt = Date.now();
   tellServer(true);
-  byId('main').dataset.shown = 'pool';
+  byId('main').dataset.shown = file;
 }
-
-const poolLink = (name, query) => link(name, query, POOLS);
 
 async function navigate() {
   const found = parsed();
-  place.pool = found.run === POOLS ? {name: found.section, query: found.query} : null;
-  if (place.pool) found.run = '';
-  if (!found.run && !place.pool && isOneRun) found.run = runs[0].id;
+  place.other = found.run in OTHERS ? {kind: found.run, name: found.section, query: found.query} : null;
+  if (place.other) found.run = '';
+  if (!found.run && !place.other && isOneRun) found.run = runs[0].id;
   if (!found.run) {
     if (endNews) endNews();
     endNews = null;
@@ -195,7 +195,7 @@ async function navigate() {
 }
 
 function showTop() {
-  return place.pool ? showPool(place.pool.name, place.pool.query) : showRuns();
+  return place.other ? showOther(place.other) : showRuns();
 }
 
 function tick() {

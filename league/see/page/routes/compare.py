@@ -1,13 +1,18 @@
-"""Several runs of the served folder beside each other."""
+"""Several runs of the served folder beside each other, and the report on one or several as a file."""
 
 from __future__ import annotations
 
+import re
+import tempfile
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from league.see.page.guard import Keys
+from league.see.page.runs.command_output import command_output
 from league.see.page.runs.library import Library
 from league.see.page.runs.metric_history import MetricHistory
 from league.see.reports.figures.comparison import Comparison, comparison
@@ -15,17 +20,55 @@ from league.see.reports.figures.curves import Series, run_curves
 
 MAX_RUNS = 6
 """Runs compared at once: the page keeps eight open."""
+MAX_WRITING = 2
+"""Reports that are written at once, each by a process of its own."""
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     """See `league.see.page.page_parts.ROUTES`."""
+    writing = threading.Semaphore(MAX_WRITING)
 
     @router.get("/compare")
     def compare(request: Request) -> Response:
-        names = list(dict.fromkeys(request.query_params.getlist("run")))
-        if not 1 <= len(names) <= MAX_RUNS:
-            raise HTTPException(422, f"give 1 to {MAX_RUNS} runs to compare, not {len(names)}")
-        return Response(msgspec.json.encode(compared(library, names)), media_type="application/json")
+        found = compared(library, named_runs(request))
+        return Response(msgspec.json.encode(found), media_type="application/json")
+
+    @router.get("/report")
+    def report(request: Request) -> Response:
+        names = named_runs(request)
+        headers = {"content-disposition": f'attachment; filename="{_file_name(names)}"'}
+        with writing:
+            return Response(written(library, names), media_type="text/html; charset=utf-8", headers=headers)
+
+
+def named_runs(request: Request) -> list[str]:
+    """The runs that a request names, each once.
+
+    Raises:
+      HTTPException: too few, or too many.
+    """
+    names = list(dict.fromkeys(request.query_params.getlist("run")))
+    if not 1 <= len(names) <= MAX_RUNS:
+        raise HTTPException(422, f"give 1 to {MAX_RUNS} runs, not {len(names)}")
+    return names
+
+
+def written(library: Library, names: list[str]) -> bytes:
+    """The report of `league report --html` on runs.
+
+    Raises:
+      UnknownRun: there is none of a name. LeagueError: it cannot be written.
+    """
+    paths = [str(library.folder(name).path) for name in names]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.html"
+        command_output(["report", *paths, "--html", str(file)])
+        return file.read_bytes()
+
+
+def _file_name(names: list[str]) -> str:
+    """A name of letters that any file system takes."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', '-'.join(names))[:80]}-report.html"
 
 
 def compared(library: Library, names: list[str]) -> Comparison:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -10,14 +12,19 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from league.core.state.records import bot_name, is_bot
+from league.errors import LeagueError
 from league.see.page.guard import Keys
+from league.see.page.runs.command_output import command_output
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
 
 if TYPE_CHECKING:
+    from league.see.games.opinions import Advisors
     from league.see.games.session_store import SessionStore
 
 MAX_NAME = 200
+DRAWN_WITHIN_S = 120.0
+"""Seconds in which a game of somebody's own code must be drawn."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -45,6 +52,17 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
     def replay(run: str, file: str, game: int = 0) -> Response:
         return _json(_replay(library.run(run), file, game))
 
+    @router.get("/runs/{run}/replays/{file}/opinion")
+    def opinion(run: str, file: str, policy: str, game: int = 0) -> Response:
+        return _json(_opinion(store, library.run(run), file, game, policy))
+
+    @router.get("/runs/{run}/play/{game}/opinion")
+    def second_opinion(run: str, game: str, policy: str, since: int = 0) -> Response:
+        opened = library.run(run)
+        with store.get().use(game) as session:
+            written = _contender(opened, policy)
+            return _json(session.opinion(written, store.advisors(), name=policy, since=max(since, 0)))
+
     @router.post("/runs/{run}/play")
     async def begin(run: str, request: Request) -> Response:
         wanted = await _body(request, NewGame)
@@ -65,10 +83,11 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
 
 
 class _Store:
-    """The games in progress, made with the first of them: their module loads torch."""
+    """The games in progress and those asked about them, made with the first: their modules load torch."""
 
     def __init__(self) -> None:
         self._made: SessionStore | None = None
+        self._asked: Advisors | None = None
         self._making = threading.Lock()
 
     def get(self) -> SessionStore:
@@ -79,27 +98,72 @@ class _Store:
             self._made = self._made or SessionStore()
             return self._made
 
+    def advisors(self) -> Advisors:
+        """Those who are asked about games."""
+        from league.see.games.opinions import Advisors
+
+        with self._making:
+            self._asked = self._asked or Advisors()
+            return self._asked
+
 
 def _replay(run: OpenedRun, file: str, game: int) -> object:
-    from league.policies.trust import admit_marked
+    from league.policies.trust import admit_marked, require_trusted
     from league.see.games.game_view import game_view
+    from league.see.games.playback import names_of_replay
     from league.see.games.replay_list import ReplayList
 
+    replays = ReplayList(run.folder.replays_path)
+    replay = replays.read(file)
+    names = names_of_replay(replay)
+    if not names:
+        return game_view(replay, game)
     admit_marked(run.folder)
-    return game_view(ReplayList(run.folder.replays_path).read(file), game)
+    require_trusted(names, what="the replay")
+    return _drawn_apart(replays.folder / file, game)
+
+
+def _drawn_apart(file: Path, game: int) -> object:
+    """A game in code that is not this project's, played again and drawn by a process that may take so long.
+
+    Raises:
+      LeagueError: the user has not trusted it, it takes too long, or it takes another course here.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        view = Path(folder) / "game.json"
+        command_output(["replay", str(file), "--game", str(game), "--json", str(view)], longest_s=DRAWN_WITHIN_S)
+        return msgspec.Raw(view.read_bytes())
 
 
 def _begin(store: SessionStore, run: OpenedRun, wanted: NewGame) -> object:
-    from league.errors import LeagueError
     from league.policies.loading import open_run
     from league.see.games.opponents import open_session
 
-    if len(wanted.policy) > MAX_NAME or (is_bot(wanted.policy) and not _is_built_in(wanted.policy)):
-        raise LeagueError("name a policy of this run, or bot:random, bot:tactical or bot:mcts:N.")
-    opened = open_run(run.path)
-    against = wanted.policy if is_bot(wanted.policy) else f"{run.path}:{wanted.policy}"
+    against, opened = _contender(run, wanted.policy), open_run(run.path)
     name = store.add(open_session(against, seat=wanted.seat, env=opened.env, seed=wanted.seed, greedy=wanted.greedy))
     return _look(store, name)
+
+
+def _opinion(store: _Store, run: OpenedRun, file: str, game: int, policy: str) -> object:
+    from league.policies.trust import admit_marked
+    from league.see.games.replay_list import ReplayList
+
+    admit_marked(run.folder)
+    replay = ReplayList(run.folder.replays_path).read(file)
+    if not 0 <= game < len(replay.games) or replay.games[game].aborted:
+        raise LeagueError(f"the replay has no game {game} that was played to its end.")
+    return store.advisors().ask(_contender(run, policy), replay, game, name=policy)
+
+
+def _contender(run: OpenedRun, policy: str) -> str:
+    """A policy of a run, or a bot, as a contender.
+
+    Raises:
+      LeagueError: it is neither.
+    """
+    if len(policy) > MAX_NAME or (is_bot(policy) and not _is_built_in(policy)):
+        raise LeagueError("name a policy of this run, or bot:random, bot:tactical or bot:mcts:N.")
+    return policy if is_bot(policy) else f"{run.path}:{policy}"
 
 
 def _is_built_in(bot: str) -> bool:
@@ -127,7 +191,6 @@ def _move(store: SessionStore, name: str, wanted: Move) -> object:
 
 
 def _review(store: SessionStore, name: str) -> object:
-    from league.errors import LeagueError
     from league.see.games.game_view import game_view
 
     with store.use(name) as session:

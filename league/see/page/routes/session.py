@@ -73,6 +73,7 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
             "rows": rows.rows(library.folders()),
             "games": [name for name in BUILT_IN if not name.startswith("probe_")],
             "pools": list(library.pools()),
+            "sweeps": list(library.sweeps()),
         }
         return Response(msgspec.json.encode(found), media_type="application/json")
 

@@ -12,17 +12,19 @@ from league.processes.child_process import run_within
 LONGEST_S = 1_800.0
 
 
-def command_output(arguments: Sequence[str]) -> bytes:
+def command_output(arguments: Sequence[str], *, longest_s: float = LONGEST_S) -> bytes:
     """The standard output of `league ARGUMENTS`.
 
+    Args:
+      longest_s: seconds after which it is killed.
     Raises:
       LeagueError: with what the command says, or as it takes too long.
     """
     command = f"`league {' '.join(arguments[:2])}`"
     try:
-        done = run_within([sys.executable, "-m", "league", *arguments], timeout_s=LONGEST_S)
+        done = run_within([sys.executable, "-m", "league", *arguments], timeout_s=longest_s)
     except subprocess.TimeoutExpired as error:
-        raise LeagueError(f"{command} takes more than {LONGEST_S:g} s.") from error
+        raise LeagueError(f"{command} takes more than {longest_s:g} s.") from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()
         said = "\n".join(line for line in lines if not line.endswith(" ..."))  # the others are stages of its work

@@ -108,6 +108,13 @@ _LISTED = (
         lambda run, home, given: ["replays", str(run), "--telling", given["games"]],
     ),
     Deed(
+        "label",
+        "Gives the run other labels, by which it is found in the table of runs.",
+        (Argument("labels", "text", "divided by commas, in the place of those it has; empty for none", False, ""),),
+        "is labelled {labels}; nothing else of it changes",
+        lambda run, home, given: ["label", str(run), given["labels"]],
+    ),
+    Deed(
         "delete",
         "Removes the folder of a stopped run for good.",
         (),

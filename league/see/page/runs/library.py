@@ -8,6 +8,7 @@ from pathlib import Path
 
 from league.errors import LeagueError, nearest
 from league.judge.pools.folder import PoolFolder
+from league.see.page.runs.background import Background
 from league.see.page.runs.opened_run import OpenedRun
 from league.store.run_folder import RunFolder
 
@@ -15,6 +16,8 @@ MAX_OPEN = 8
 """Runs that are kept open; the one opened first is closed for a further one."""
 MAX_RUNS = 1_000
 WORKERS = 2
+SWEEP_FILE, OF_SWEEP = "study.journal", "~"
+"""The file that makes a folder a sweep, and what stands between its name and the number of a trial."""
 
 
 class UnknownRun(LeagueError):  # noqa: N818
@@ -26,6 +29,9 @@ class Library:
 
     Args:
       path: a run folder, or a folder that holds some. command: that serves it, for people.
+
+    Fields:
+      sweep_reports: computations on sweeps, by name.
     """
 
     def __init__(self, path: Path, *, command: str = "") -> None:
@@ -33,6 +39,7 @@ class Library:
         self._lock = threading.Lock()
         self._open: dict[str, OpenedRun] = {}
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="compute")
+        self.sweep_reports = Background(self._pool, ready=lambda: None)
         if not self._path.is_dir() or ((self._path / "journal.db").exists() and not self.is_of_one_run):
             RunFolder.open(self._path)  # says what is wrong with the path
 
@@ -47,6 +54,12 @@ class Library:
             return {self._path.name: PoolFolder(self._path)}
         found = sorted({path.parent for path in self._path.glob("*/journal-*.db")})[:MAX_RUNS]
         return {path.name: PoolFolder(path) for path in found}
+
+    def sweeps(self) -> dict[str, Path]:
+        """Name -> folder of a sweep, by name: the path itself, or those directly in it."""
+        if (self._path / SWEEP_FILE).is_file():
+            return {self._path.name: self._path}
+        return {path.parent.name: path.parent for path in sorted(self._path.glob(f"*/{SWEEP_FILE}"))[:MAX_RUNS]}
 
     @property
     def home(self) -> Path:
@@ -81,15 +94,35 @@ class Library:
         return found
 
     def folder(self, name: str) -> RunFolder:
-        """The folder of the run of that name.
+        """The folder of the run of that name, or of trial SWEEP~NUMBER of a sweep.
 
         Raises:
           UnknownRun: there is none.
         """
+        sweep, is_trial, number = name.partition(OF_SWEEP)
+        if is_trial:
+            return self._trial(sweep, number)
         folders = self.folders()
         if name not in folders:
             raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
         return folders[name]
+
+    def _trial(self, name: str, number: str) -> RunFolder:
+        path = self.sweep(name) / "trials" / number
+        if not (number.isdecimal() and (path / "journal.db").is_file()):
+            raise UnknownRun(f"the sweep {name!r} has no trial {number!r} with a run folder")
+        return RunFolder(path)
+
+    def sweep(self, name: str) -> Path:
+        """The folder of the sweep of that name.
+
+        Raises:
+          UnknownRun: there is none.
+        """
+        sweeps = self.sweeps()
+        if name not in sweeps:
+            raise UnknownRun(f"there is no sweep {name!r}{nearest(name, sweeps)}")
+        return sweeps[name]
 
     def pool(self, name: str) -> PoolFolder:
         """The rating pool of that name.

@@ -12,6 +12,7 @@ import msgspec
 from league.config.yaml import parse_yaml
 from league.errors import LeagueError
 from league.run.control.lifecycle import row_of
+from league.run.control.run_labels import read_labels
 from league.run.monitor import names
 from league.run.monitor.jsonl_sink import last_row
 from league.see.reports.status.run_size import disk_bytes
@@ -33,6 +34,7 @@ class ListedRun(msgspec.Struct, frozen=True):
       started_at, heartbeat_at: of its last daemon, seconds since 1970, 0 where there was none.
       budget_spent: fraction in [0, 1]. left_s: seconds to go at the pace so far. None where unknown or ended.
       scores: yardstick -> newest score against it. rating: of its best snapshot, Elo on its own scale, None before one.
+      labels: see `league.run.control.run_labels`.
       size_bytes: of its folder, None while it is not counted yet.
     """
 
@@ -51,6 +53,7 @@ class ListedRun(msgspec.Struct, frozen=True):
     left_s: float | None
     scores: dict[str, float]
     rating: float | None
+    labels: tuple[str, ...]
     size_bytes: int | None
     message: str
 
@@ -100,6 +103,7 @@ class ListedRuns:
             left_s=account.left_s,
             scores=dict(_scores(values)),
             rating=values.get(names.BEST_RATING.name),
+            labels=read_labels(folder.path),
             size_bytes=self._size(identity, folder.path, until),
             message=known.message,
         )

@@ -14,7 +14,7 @@ from league.lab.sweep.optuna_study import OptunaStudy
 from league.lab.sweep.plan import SweepPlan
 from league.lab.sweep.space import check_space, overrides_of, read_space
 from league.lab.sweep.sweep import Sweep, open_sweep
-from league.lab.sweep.sweep_report import SweepReport
+from league.lab.sweep.sweep_report import SweepReport, read_sweep
 from league.lab.trials.process_runner import ProcessRunner
 from league.lab.trials.trial_job import TrialJob, TrialResult
 from league.store.lock import RunLock
@@ -51,11 +51,14 @@ class FakeTraining:
         return TrialResult(1.0 - distance - 1.0 / job.until, job.until, "measured")
 
 
+def sweep_plan(**changes: object) -> SweepPlan:
+    return msgspec.structs.replace(SweepPlan(source="tic_tac_toe", space=SPACE, core_seconds=90.0), **changes)
+
+
 def sweep_of(folder: Path, training: FakeTraining, **changes: object) -> Sweep:
     path = folder / "space.yaml"
     path.write_text(SPACE)
-    plan = msgspec.structs.replace(SweepPlan(source="tic_tac_toe", space=SPACE, core_seconds=90.0), **changes)
-    return open_sweep(folder / "sweep", plan, path, runner=training, say=lambda sentence: None)
+    return open_sweep(folder / "sweep", sweep_plan(**changes), path, runner=training, say=lambda sentence: None)
 
 
 def swept(folder: Path, training: FakeTraining, *, num_trials: int, jobs: int = 1, **changes: object) -> SweepReport:
@@ -67,6 +70,7 @@ def test_the_best_settings_are_found_on_equal_budgets(tmp_path: Path, monkeypatc
     training = FakeTraining()
     report = swept(tmp_path, training, num_trials=12)
     assert len(report.trials) == len(training.jobs) == 12
+    assert report.best is not None
     best = report.trials[report.best]
     assert best.value == max(row.value for row in report.trials if row.value is not None)
     assert abs(math.log10(best.values["learner.learning_rate"] / 0.003)) < 0.5
@@ -87,6 +91,22 @@ def test_rungs_end_the_weaker_trials_early_and_no_other(tmp_path: Path) -> None:
     assert len(complete) == spent[90.0] and len(complete) + len(pruned) == 12
     assert max(row.rungs[0] for row in pruned) < max(row.rungs[0] for row in complete)
     assert report.best in {row.number for row in complete}
+
+
+def test_a_sweep_at_work_is_read_without_a_change(tmp_path: Path) -> None:
+    with pytest.raises(LeagueError, match="holds no sweep"):
+        read_sweep(tmp_path)
+    with pytest.raises(LeagueError, match="the same command again"):
+        swept(tmp_path, FakeTraining(stops_at=5), num_trials=8)
+    folder = tmp_path / "sweep"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    found = read_sweep(folder)
+    assert [row.state for row in found.trials] == [*["complete"] * 4, "running"]
+    assert found.best == max(found.trials[:4], key=lambda row: row.rungs[-1]).number and not found.importance
+    plain = msgspec.json.decode(found.to_json())
+    assert plain["space"]["learner.unroll_length"] == {"low": 4, "high": 16, "log": False}
+    assert plain["space"]["network.hidden"] == {"values": ["[16]", "[32, 32]"]}
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_killed_sweep_continues_and_does_no_finished_trial_again(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from fastapi.testclient import TestClient
 
@@ -16,12 +17,12 @@ from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
 from league.judge.contenders.bots import bot_policy
 from league.judge.recording.recorder import record_game
-from league.judge.recording.replay import SeatHolder
-from league.judge.recording.replay_file import write_replay
+from league.judge.recording.replay import RecordedEnv, SeatHolder
+from league.judge.recording.replay_file import read_replay, write_replay
 from league.see.games.opponents import open_session
 from league.see.games.session_store import IDLE_S, MAX_SESSIONS, SessionStore, UnknownGame
 from league.see.page.guard import CSRF_HEADER
-from league.see.page.routes.games import _Store
+from league.see.page.routes.games import DRAWN_WITHIN_S, _Store
 from league.store.run_folder import RunFolder
 from tests.league.see.page.page_runs import OPERATOR
 
@@ -56,6 +57,38 @@ def test_recorded_games_are_listed_and_shown(client: TestClient, recorded: Path)
     for bad in ("nothing.replay", "..%2f..%2fconfig.yaml", "broken.replay"):
         assert client.get(f"{RUN}/replays/{bad}").status_code in (404, 422)
     assert client.get(f"{RUN}/replays/{row['file']}", params={"game": 7}).status_code == 422
+
+
+def test_a_recorded_game_is_shown_beside_what_another_policy_would_do(client: TestClient, recorded: Path) -> None:
+    path = f"{RUN}/replays/game-0.replay"
+    found = client.get(f"{path}/opinion", params={"policy": "bot:tactical"}).json()
+    assert found["name"] == "bot:tactical" and len(found["answers"]) == len(client.get(path).json()["frames"]) - 1
+    for bad in ({"policy": "bot:path/file.py:make"}, {"policy": "nobody"}, {"policy": "bot:random", "game": 7}):
+        assert client.get(f"{path}/opinion", params=bad).status_code == 422
+
+
+def test_a_game_of_foreign_code_is_drawn_by_another_process_and_only_where_it_is_trusted(
+    client: TestClient, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = "tests.league.bad_envs:make"
+    replay = msgspec.structs.replace(
+        read_replay(recorded / "game-0.replay"), env=RecordedEnv(game, "", {}, teams=(), policies={})
+    )
+    write_replay(recorded / "foreign.replay", replay)
+    commands = []
+
+    def drawn(command: list[str], *, longest_s: float) -> bytes:
+        commands.append((command[:2], longest_s))
+        Path(command[-1]).write_text('{"frames": []}')
+        return b""
+
+    monkeypatch.setattr("league.see.page.routes.games.command_output", drawn)
+    path = f"{RUN}/replays/foreign.replay"
+    refused = client.get(path)
+    assert refused.status_code == 422 and game in refused.json()["error"] and commands == []
+    monkeypatch.setattr("league.policies.trust.require_trusted", lambda names, *, what: None)
+    assert client.get(path).json() == {"frames": []}
+    assert commands == [(["replay", str(recorded / "foreign.replay")], DRAWN_WITHIN_S)]
 
 
 def test_a_game_is_played_to_its_end_with_take_back(player: TestClient) -> None:

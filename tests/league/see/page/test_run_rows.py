@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from league.run.control.run_labels import read_labels
 from league.run.monitor import names
 from league.see.page.runs.run_rows import SIZE_STAYS_S, SIZES_S, ListedRuns
 from league.see.reports.status.run_size import disk_bytes
 from league.store.run_folder import RunFolder
+from tests.league.commands import league
 from tests.league.see.page.page_runs import write_run, write_status
 
 
@@ -35,6 +37,19 @@ def test_a_row_says_what_the_folder_holds(tmp_path: Path) -> None:
     write_status(folder, live=False)
     (ended,) = ListedRuns().rows({"one": folder})
     assert (ended.phase, ended.left_s) == ("stopped", None)
+
+
+def test_labels_are_given_shown_and_taken_away(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "one", leases=2)
+    assert league("label", folder.path).out == "no label\n"
+    assert league("label", folder.path, "wide net, seed=3,wide net").out == "wide net, seed=3\n"
+    assert ListedRuns().rows({"one": folder})[0].labels == ("wide net", "seed=3")
+    for bad, sentence in (("<b>", "is no label"), (",".join(map(str, range(13))), "at most 12 labels, not 13")):
+        refused = league("label", folder.path, bad)
+        assert refused.code == 2 and sentence in refused.err
+    (folder.path / "labels.json").write_text('{"no": "list"}')
+    assert read_labels(folder.path) == ()
+    assert league("label", folder.path, "").out == "no label\n"
 
 
 def test_sizes_are_counted_seldom_and_within_their_time(tmp_path: Path) -> None:

@@ -87,6 +87,27 @@ def test_gates_are_recorded_with_their_evidence(tracked_run: Path, runs: dict[st
     assert first["win_rate"] == pytest.approx(last.evidence[0].mean)
 
 
+def test_all_tables_are_versions_of_one_artifact(runs: dict[str, OfflineRun]) -> None:
+    """wandb makes an artifact of each table in a row: they stand in rows once, at the end."""
+    sent = [record for record in runs["run"].of("artifact") if record["type"] == "tables"]
+    assert {record["name"] for record in sent} == {f"{runs['run'].run['run_id']}-tables"}
+    names = {"ratings", "payoff", "gates", "matchmaking"}
+    assert {f"{name}.table.json" for name in names} <= {entry["path"] for entry in sent[-1]["manifest"]["contents"]}
+    for record in runs.values():
+        assert all(len(rows) <= 1 for rows in rows_of_tables(record).values())
+    assert set(rows_of_tables(runs["run"])) == {f"tables/{name}.path" for name in names}
+
+
+def rows_of_tables(run: OfflineRun) -> dict[str, list[str]]:
+    """Key of each table in the rows of a run -> its files."""
+    found: dict[str, list[str]] = {}
+    for row in run.rows:
+        for key, value in row.items():
+            if key.startswith("tables/") and key.endswith(".path"):
+                found.setdefault(key, []).append(value)
+    return found
+
+
 def test_tables_say_who_beats_whom_and_whom_everyone_met(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
     state = state_of(tracked_run)
     ratings = table_of(tracked_run, runs["run"], "tables/ratings")

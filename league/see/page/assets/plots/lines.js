@@ -16,7 +16,7 @@ const NEAR_PX = 6;
 
 /**
  * Draws lines in a part of its own.
- * data: {title, summary?, y?, series: [{label, steps?, times?, values, low?, high?, colour?, dash?}], x?, table?}. Points
+ * data: {title, summary?, y?, series: [{label, steps?, times?, values, low?, high?, colour?, dash?, isDots?}], x?, table?}. Points
  * may stand at other steps in every series; steps are env steps, but for an `x` of the plot's own, which names them.
  * options: height, range ([low, high] of y), level, course (see course.js), run (name, for the range that is shown).
  */
@@ -116,7 +116,8 @@ function settings(view, {height, width, range, hidden, setCursor, run}) {
   const series = [{label: view.label}], bands = [];
   for (const line of view.lines) {
     const stroke = colour(`series-${line.colour + 1}`), shows = !hidden.has(line.label);
-    series.push({label: line.label, show: shows, stroke, width: 2, dash: DASHES[line.dash % 4], points: {show: line.values.length <= FEW, size: 5, fill: stroke}});
+    series.push({label: line.label, show: shows, stroke, width: 2, dash: DASHES[line.dash % 4],
+      ...(line.isDots ? {paths: () => null} : {}), points: {show: line.isDots || line.values.length <= FEW, size: 5, fill: stroke}});
     const edge = {show: shows, stroke: 'transparent', width: 0, points: {show: false}};
     if (line.low) {
       series.push({...edge, label: `${line.label}, low`}, {...edge, label: `${line.label}, high`});

@@ -35,7 +35,7 @@ export function drawYardsticks(root, data, options = {}) {
 const CHANGING = ['past', 'exploiter']; // probes whose opponents change with the league
 
 /** Draws a list of ProbeCurve: all scores against what never changes on one axis, other scales and others by themselves. */
-function drawProbes(root, probes, options = {}) {
+export function drawProbes(root, probes, options = {}) {
   const isFixed = (one) => !CHANGING.includes(one.probe);
   for (const [title, scale, drawn] of groupsOf(probes.filter(isFixed), 'Score against yardsticks', 'Yardsticks')) {
     plot(root, title, scale, drawn, 'Measured while training goes, with intervals, against what never changes.', options);

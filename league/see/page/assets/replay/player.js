@@ -44,6 +44,20 @@ export function estimates(game) {
   game.frames.forEach((frame, index) => frame.moves.forEach((move) => {
     if (move.value !== null && !move.is_opening) seats[move.seat].push({at: index - 1, value: move.value, move});
   }));
+  return withEnd(game, seats);
+}
+
+// The estimates of another policy in the places of all seats, each with the move that was made there.
+function estimatesBeside(game, {since, answers}) {
+  const seats = game.seat_names.map(() => []);
+  answers.forEach((moves, index) => moves.forEach(({seat, value}) => {
+    const at = since + index, move = game.frames[at + 1]?.moves.find((made) => made.seat === seat);
+    if (value !== null && move) seats[seat].push({at, value, move});
+  }));
+  return withEnd(game, seats);
+}
+
+function withEnd(game, seats) {
   const end = game.frames.length - 1;
   return seats.map((points, seat) => (points.length && game.returns ? [...points, {at: end, value: game.returns[seat], move: null}] : points));
 }
@@ -61,23 +75,25 @@ export function turningMoves(lines) {
 const signed = (value) => `${value >= 0 ? '+' : '−'}${Math.abs(value).toFixed(2)}`;
 
 // The curve of a game, and its turning moves as buttons; null where nobody estimated anything.
-function evaluation(game, name, seek) {
-  const lines = estimates(game);
-  if (Math.max(...lines.map((points) => points.length)) < 2) return null;
+function evaluation(game, name, seek, opinions) {
+  const isCurve = (lines) => Math.max(...lines.map((points) => points.length)) > 1;
+  const [lines, ...others] = [estimates(game), ...opinions.map((opinion) => estimatesBeside(game, opinion))].filter(isCurve);
+  if (!lines) return null;
   const [width, height, last] = [300, 90, game.frames.length - 1];
-  const most = Math.max(...lines.flat().map((point) => Math.abs(point.value)), 1e-9);
+  const most = Math.max(...[lines, ...others].flat(2).map((point) => Math.abs(point.value)), 1e-9);
   const x = (at) => 4 + (width - 8) * at / last, y = (value) => height / 2 - (height / 2 - 5) * value / most;
   const cursor = make('line', {class: 'cursor', y1: 0, y2: height});
   const turns = turningMoves(lines);
   const drawn = make('svg', {viewBox: `0 0 ${width} ${height}`, class: 'evaluation', role: 'img', 'aria-label': `Expected returns over the game, from ${signed(-most)} to ${signed(most)}`,
     onclick: (event) => { const box = drawn.getBoundingClientRect(); seek(Math.round(last * ((event.clientX - box.left) / box.width * width - 4) / (width - 8))); }},
   make('line', {class: 'zero', x1: 0, x2: width, y1: height / 2, y2: height / 2}), cursor,
-  lines.map((points, seat) => (points.length ? make('path', {class: `line line-${seat % 8 + 1}`, d: points.map((point, index) => `${index ? 'L' : 'M'}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`).join('')}) : null)),
+  [lines, ...others].map((each, number) => each.map((points, seat) => (points.length ? make('path', {class: `line line-${seat % 8 + 1}${number ? ' line-beside' : ''}`,
+    d: points.map((point, index) => `${index ? 'L' : 'M'}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`).join('')}) : null))),
   turns.map((turn) => make('circle', {class: `turn line-${turn.seat % 8 + 1}`, cx: x(turn.at - 1), cy: y(turn.from), r: 3.5})));
   const legend = make('ul', {class: 'legend'}, lines.map((points, seat) => (points.length ? make('li', null, make('span', {class: `swatch swatch-${seat % 8 + 1}`, 'aria-hidden': 'true'}), name(seat)) : null)));
   const told = turns.map((turn) => make('li', null, make('button', {type: 'button', onclick: () => seek(turn.at)}, `${name(turn.seat)}: ${turn.move.action}`), ` ${signed(turn.from)} → ${signed(turn.to)}`));
   return {
-    element: make('section', {class: 'course'}, make('h2', null, 'Expected returns'), drawn, legend, turns.length ? [make('h3', null, 'Moves that turned it'), make('ol', {class: 'turns'}, told)] : null),
+    element: make('section', {class: 'course'}, make('h2', null, 'Expected returns'), drawn, legend, others.length ? make('p', {class: 'quiet'}, 'Dashed: what those beside expect.') : null, turns.length ? [make('h3', null, 'Moves that turned it'), make('ol', {class: 'turns'}, told)] : null),
     mark(at) { cursor.setAttribute('x1', x(at)); cursor.setAttribute('x2', x(at)); },
   };
 }
@@ -85,7 +101,8 @@ function evaluation(game, name, seek) {
 /**
  * Shows a game in `root`.
  * game: {title, seats: [{name, digest, source}], seat_names, outcome, returns, frames: [{svg, text, moves: [{seat, action, value, probs, is_opening}]}]}.
- * Returns {remove}, which ends its timer.
+ * Returns {remove, beside}: remove ends its timer; beside(opinion) shows what another policy would do in each position,
+ * {name, since, answers: [[move] of each position from step `since` on]}.
  */
 export function mountPlayer(root, game) {
   let at = 0, timer = null, delay = SPEEDS[1][1];
@@ -102,7 +119,9 @@ export function mountPlayer(root, game) {
   const asText = make('pre', {class: 'as-text', tabindex: 0, 'aria-label': 'The state as text'});
 
   const seat = (number) => `${game.seat_names[number]} (${game.seats[number].name})`;
-  const course = evaluation(game, seat, (number) => { stop(); show(number); });
+  const opinions = [], seek = (number) => { stop(); show(number); };
+  let course = evaluation(game, seat, seek, opinions);
+  const agreement = make('p', {class: 'quiet'});
   const described = (move) => `${seat(move.seat)}: ${move.action}${move.is_opening ? ' (random opening)' : ''}`;
 
   game.frames.slice(1).forEach((frame, index) => {
@@ -123,13 +142,37 @@ export function mountPlayer(root, game) {
     const thinking = (next ? next.moves : []).filter((move) => move.value !== null || move.probs.length);
     thoughts.replaceChildren(...thinking.map((move) => make('section', null,
       make('h3', null, `${seat(move.seat)} thinks`), make('p', null, `${valueText(move.value)}, then plays ${move.action}`), chances(move.probs, move.action))));
-    if (!thinking.length) thoughts.append(make('p', {class: 'quiet'}, next ? 'No values or probabilities were recorded for this decision.' : 'The game is over.'));
+    const beside = opinions.flatMap(({name, since, answers}) => (answers[at - since] || []).map((move) => make('section', {class: 'opinion'},
+      make('h3', null, `${game.seat_names[move.seat]}: ${name} would play ${move.action}`), make('p', null, valueText(move.value)), chances(move.probs, move.action))));
+    thoughts.append(...beside);
+    if (!thinking.length && !beside.length) thoughts.append(make('p', {class: 'quiet'}, next ? 'No values or probabilities were recorded for this decision.' : 'The game is over.'));
     [...list.querySelectorAll('button')].forEach((entry, index) => {
       if (index + 1 === at) entry.setAttribute('aria-current', 'step'); else entry.removeAttribute('aria-current');
     });
     const current = list.querySelector('[aria-current]');
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     if (at === last) stop();
+  }
+
+  function beside(opinion) {
+    const place = opinions.findIndex(({name}) => name === opinion.name);
+    opinions.splice(place < 0 ? opinions.length : place, 1, opinion);
+    const fresh = evaluation(game, seat, seek, opinions);
+    if (fresh && course) course.element.replaceWith(fresh.element);
+    else if (fresh) root.querySelector('.side').prepend(fresh.element);
+    course = fresh || course;
+    const told = opinions.map(({name, since, answers}) => {
+      const made = answers.flatMap((moves, index) => moves.map((move) => game.frames[since + index + 1]?.moves.find((one) => one.seat === move.seat)?.action === move.action));
+      return `${name} would have made ${made.filter(Boolean).length} of ${made.length} moves.`;
+    });
+    agreement.textContent = told.join(' ');
+    [...list.children].forEach((entry, index) => {
+      const others = opinions.flatMap(({name, since, answers}) => (answers[index - since] || []).filter((move) => game.frames[index + 1].moves.find((one) => one.seat === move.seat)?.action !== move.action)
+        .map((move) => `${name}: ${move.action}`));
+      entry.querySelector('.other-move')?.remove();
+      if (others.length) entry.append(make('span', {class: 'other-move quiet'}, ` ${others.join(', ')}`));
+    });
+    show(at);
   }
 
   function stop() {
@@ -161,7 +204,7 @@ export function mountPlayer(root, game) {
         button('To the start', '|<', () => 0), button('One step back', '<', () => at - 1), play,
         button('One step on', '>', () => at + 1), button('To the end', '>|', () => last), slider, speed),
       make('details', null, make('summary', null, 'As text'), asText)),
-    make('div', {class: 'side'}, course ? course.element : null, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), list)));
+    make('div', {class: 'side'}, course ? course.element : null, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), agreement, list)));
   show(at);
-  return {remove: () => { if (timer !== null) clearInterval(timer); }};
+  return {beside, remove: () => { if (timer !== null) clearInterval(timer); }};
 }

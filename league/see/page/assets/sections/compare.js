@@ -1,4 +1,5 @@
 import {card, h, note} from '../kit/dom.js';
+import {reportLink} from '../kit/report_link.js';
 import {drawComparison} from '../plots/curves.js';
 
 export const title = 'Compare runs';
@@ -17,15 +18,17 @@ function choice(context, chosen) {
   return h('fieldset', {class: 'filters'}, h('legend', null, `${context.run} beside`), boxes);
 }
 
+// A trial of a sweep is no run of the folder, and stands by SWEEP~NUMBER in an address.
+const known = (others, name) => name.includes('~') || others.some((run) => run.id === name);
+
 export async function render(root, data, context) {
   const others = context.runs.filter((run) => run.id !== context.run);
-  if (!others.length) {
+  const chosen = (context.query.runs || '').split(',').filter((name) => known(others, name));
+  if (!others.length && !chosen.length) {
     root.append(note('There is no other run beside this one. Serve the folder above it to compare its runs: ',
       h('code', null, 'league serve runs')));
     return;
   }
-  const known = new Set(others.map((run) => run.id));
-  const chosen = (context.query.runs || '').split(',').filter((name) => known.has(name));
   root.append(choice(context, chosen));
   if (!chosen.length) {
     root.append(note('Choose the runs to compare.'));
@@ -33,7 +36,7 @@ export async function render(root, data, context) {
   }
   const words = new URLSearchParams([data.run, ...chosen].map((name) => ['run', name]));
   const found = await context.get(`/compare?${words}`);
-  const box = card('');
+  const box = card('', h('p', null, reportLink([data.run, ...chosen])));
   root.append(box);
   drawComparison(box, found, {level: 2});
 }

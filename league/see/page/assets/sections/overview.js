@@ -1,5 +1,6 @@
 import {badge, card, figure, h, note} from '../kit/dom.js';
 import {ago, count, duration, elo, percent} from '../kit/format.js';
+import {reportLink} from '../kit/report_link.js';
 import {draw as lines} from '../plots/lines.js';
 import {draw as drawRatings, drawYardsticks} from '../plots/ratings.js';
 
@@ -42,10 +43,10 @@ export function render(root, data, context) {
   const ratings = h('section', {class: 'card', key: 'ratings'});
   root.append(ratings);
   if (data.ratings) drawRatings(ratings, data.ratings, {...plot, height: 190});
-  else ratings.append(note('Ratings come with the first rated games.'));
+  else ratings.append(note(data.games ? 'Ratings are being computed; they come by themselves.' : 'Ratings come with the first rated games.'));
   root.append(details(data));
   const speed = h('section', {class: 'card', key: 'speed'});
   root.append(speed);
   lines(speed, {title: 'Env steps per second', y: 'steps/s', series: [{label: 'steps/s', ...data.speed}]}, {...plot, height: 200});
-  root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}.`));
+  root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}. `, reportLink([context.run]), '.'));
 }

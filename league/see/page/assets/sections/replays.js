@@ -1,7 +1,7 @@
 import {card, h, note, part} from '../kit/dom.js';
 import {table} from '../kit/table.js';
 import {ago, count} from '../kit/format.js';
-import {mountPlayer} from '../replay/player.js';
+import {advisors, mountAsking} from '../kit/asking.js';
 
 export const title = 'Replays';
 
@@ -11,18 +11,16 @@ const names = (row) => row.seats.map((holder) => holder.name).join(' - ');
 const numbers = (row) => row.returns.map((value) => (value > 0 ? '+' : '') + Number(value.toFixed(3))).join(' ');
 
 // A recorded game never changes: its player goes on through every refresh.
-function mount(box, record) {
-  box.id = 'replay-player';
-  return {remove: mountPlayer(box, record).remove};
+function mount(box, record, context, path) {
+  const ask = (policy) => context.get(`${path}/opinion?${new URLSearchParams({game: context.query.game || 0, policy})}`);
+  return mountAsking(box, record, {id: 'replay-player', ask, names: advisors(context)});
 }
 
 async function playerCard(context, file, game) {
-  const key = `${context.run}/${file}/${game}`;
-  if (!games.has(key)) {
-    games.set(key, await context.get(`/runs/${encodeURIComponent(context.run)}/replays/${encodeURIComponent(file)}?game=${game}`));
-  }
+  const key = `${context.run}/${file}/${game}`, path = `/runs/${encodeURIComponent(context.run)}/replays/${encodeURIComponent(file)}`;
+  if (!games.has(key)) games.set(key, await context.get(`${path}?game=${game}`));
   const record = games.get(key);
-  return card(record.title, note(record.outcome), part(key, mount, record),
+  return card(record.title, note(record.outcome), part(key, mount, record, context, path),
     h('p', null, h('a', {href: context.link('replays', {...context.query, file: '', game: ''})}, 'Close')));
 }
 

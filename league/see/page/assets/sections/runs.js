@@ -2,9 +2,10 @@
 // continued and deleted together, and a new one is started.
 
 import {badge, card, h, note} from '../kit/dom.js';
-import {deedWords} from '../kit/deeds.js';
+import {deedDone, deedWords} from '../kit/deeds.js';
 import {show} from '../kit/patch.js';
 import {table} from '../kit/table.js';
+import {reportLink} from '../kit/report_link.js';
 import {start} from './start.js';
 import {ago, count, duration, fixed, percent, size} from '../kit/format.js';
 
@@ -13,17 +14,17 @@ const MAX_RUNS = 6; // compared at once
 const KINDS = {killed: 'bad', failed: 'bad', silent: 'bad', unreadable: 'bad', running: 'good', training: 'good'};
 
 /**
- * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids; pools: names;
- * context: {get, post, link, poolLink, announce, readOnly}, where link is (section, query, run) => address.
+ * Draws the page into `main`. rows: of the table of runs; deeds: the newest ones; games: known ids; pools, sweeps: names;
+ * context: {get, post, link, announce, readOnly}, where link is (section, query, run) => address.
  */
-export function draw(main, {rows, deeds, games, pools}, context) {
-  const again = () => draw(main, {rows, deeds, games, pools}, context);
+export function draw(main, {rows, deeds, games, pools, sweeps}, context) {
+  const again = () => draw(main, {rows, deeds, games, pools, sweeps}, context);
   const link = (run, section, query) => context.link(section, query, run);
   state.wasEmpty ??= !rows.length; // its form stays open once the first run is there
   for (const id of state.chosen) if (!rows.some((row) => row.id === id)) state.chosen.delete(id);
   const yardsticks = [...new Set(rows.flatMap((row) => Object.keys(row.scores)))].sort();
   const yardstick = yardsticks.includes(state.yardstick) ? state.yardstick : yardsticks[0] || '';
-  const shown = rows.filter((row) => `${row.id} ${row.name} ${row.game}`.toLowerCase().includes(state.text.toLowerCase()) && (!state.phase || (state.phase === 'live') === row.is_live));
+  const shown = rows.filter((row) => `${row.id} ${row.name} ${row.game} ${row.labels.join(' ')}`.toLowerCase().includes(state.text.toLowerCase()) && (!state.phase || (state.phase === 'live') === row.is_live));
   const groups = state.isGrouped ? [...new Set(shown.map((row) => row.game))].sort() : [null];
   show(main, h('h1', {tabindex: -1, id: 'heading'}, 'Runs'),
     context.readOnly ? null : start(state.wasEmpty, {...context, games}),
@@ -31,9 +32,10 @@ export function draw(main, {rows, deeds, games, pools}, context) {
     deeds.length ? h('details', {class: 'card', id: 'deeds', open: true, key: 'deeds'}, h('summary', null, 'Done from this page'), [...deeds].reverse().slice(0, 6).map((deed) => deedWords(deed, context.link))) : null,
     groups.map((game) => card(game, table({
       id: `runs-${game || 'all'}`, caption: game === null ? 'Runs' : `Runs of ${game}`, keyOf: (row) => row.id,
-      rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, link, again),
+      rows: shown.filter((row) => game === null || row.game === game), columns: columns(yardstick, rows.some((row) => row.labels.length), link, again),
     }))),
-    pools.length ? card('Rating pools', h('ul', {class: 'runs'}, pools.map((name) => h('li', {key: name}, h('a', {href: context.poolLink(name, {}), class: 'pool-link'}, name))))) : null,
+    [['Rating pools', 'pool', pools], ['Sweeps', 'sweep', sweeps]].map(([title, kind, names]) => (names.length ? card(title, h('ul', {class: 'runs'}, names.map((name) =>
+      h('li', {key: name}, h('a', {href: context.link(name, {}, `~${kind}`), class: `${kind}-link`}, name))))) : null)),
     shown.length || !rows.length ? null : note('No run fits these filters.'));
 }
 
@@ -43,7 +45,7 @@ function filters(yardsticks, yardstick, again) {
     again();
   };
   return h('form', {class: 'filters', role: 'search', onsubmit: (event) => event.preventDefault()},
-    h('span', {class: 'pair'}, h('label', {for: 'runs-text'}, 'Name or game has'), h('input', {id: 'runs-text', type: 'search', oninput: on('text')})),
+    h('span', {class: 'pair'}, h('label', {for: 'runs-text'}, 'Name, game or label has'), h('input', {id: 'runs-text', type: 'search', oninput: on('text')})),
     h('span', {class: 'pair'}, h('label', {for: 'runs-phase'}, 'State'), h('select', {id: 'runs-phase', value: state.phase, onchange: on('phase')},
       [['', 'all'], ['live', 'live'], ['ended', 'not live']].map(([value, text]) => h('option', {value}, text)))),
     yardsticks.length ? h('span', {class: 'pair'}, h('label', {for: 'runs-yardstick'}, 'Score against'), h('select', {id: 'runs-yardstick', value: yardstick, onchange: on('yardstick')},
@@ -65,8 +67,22 @@ function chosen(rows, context, link, again) {
   return h('div', {key: 'chosen', class: 'filters', role: 'group', 'aria-label': 'Ticked runs'}, words,
     context.readOnly ? null : [['stop', !live], ['continue', live || !runs.length], ['delete', live || !runs.length]].map(([name, isOff]) =>
       h('button', {type: 'button', class: 'quiet', id: `runs-${name}`, disabled: Boolean(isOff), onclick: ask(name)}, name[0].toUpperCase() + name.slice(1))),
+    runs.length && !context.readOnly ? labelForm(runs, context) : null,
+    runs.length ? reportLink(runs.map((row) => row.id)) : null,
     runs.length === 1 && !context.readOnly ? h('a', {id: 'runs-fork', href: link(first, 'operations', {name: 'fork'})}, 'Fork') : null,
     state.asked ? asked(context, again) : null);
+}
+
+// The labels of the ticked runs, given to each of them in the place of its own.
+function labelForm(runs, context) {
+  const shared = runs[0].labels.filter((label) => runs.every((row) => row.labels.includes(label)));
+  return h('form', {class: 'pair', key: `labels ${runs.map((row) => row.id)}`, onsubmit: async (event) => {
+    event.preventDefault();
+    const labels = event.currentTarget.elements['runs-labels'].value;
+    const begun = await Promise.all(runs.map((row) => context.post(`/folders/${encodeURIComponent(row.id)}/deeds/label`, {arguments: {labels}}))).catch((error) => context.announce(error.message));
+    for (const deed of begun || []) await deedDone(deed, context.get, () => {});
+    context.refresh();
+  }}, h('label', {for: 'runs-labels'}, 'Labels'), h('input', {id: 'runs-labels', autocomplete: 'off', placeholder: 'words, divided by commas', value: shared.join(', ')}), h('button', {type: 'submit', class: 'quiet', id: 'runs-label'}, 'Set'));
 }
 
 async function plan(context, run, name) {
@@ -90,7 +106,7 @@ function asked(context, again) {
     h('button', {type: 'button', id: 'runs-cancel', class: 'quiet', onclick: () => { state.asked = null; again(); }}, 'Leave it'));
 }
 
-function columns(yardstick, link, again) {
+function columns(yardstick, hasLabels, link, again) {
   const choose = (row) => (event) => {
     if (event.currentTarget.checked) state.chosen.add(row.id); else state.chosen.delete(row.id);
     again();
@@ -101,6 +117,7 @@ function columns(yardstick, link, again) {
     {key: 'phase', label: 'State', cell: (row) => h('span', {title: row.message || null}, badge(row.phase, KINDS[row.phase] || 'plain'))},
     {key: 'score', label: yardstick ? `Score against ${yardstick}` : 'Score', number: true, value: (row) => row.scores[yardstick] ?? null, cell: (row) => h('b', null, fixed(row.scores[yardstick], 2))},
     {key: 'game', label: 'Game', rank: 3},
+    ...(hasLabels ? [{key: 'labels', label: 'Labels', rank: 2, value: (row) => row.labels.join(' '), cell: (row) => row.labels.map((label) => [badge(label), ' '])}] : []),
     {key: 'age', label: 'Seen', number: true, rank: 3, value: (row) => -row.heartbeat_at, cell: (row) => ago(row.heartbeat_at)},
     {key: 'budget_spent', label: 'Budget left', number: true, rank: 2, value: (row) => (row.budget_spent === null ? null : 1 - row.budget_spent), cell: (row) => (row.budget_spent === null ? null
       : `${percent(1 - row.budget_spent)}${row.left_s ? `, ${duration(row.left_s)}` : ''}`)},

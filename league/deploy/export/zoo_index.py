@@ -1,0 +1,141 @@
+"""Indexes of zoos: packages that lie at an address, fetched into this user's cache, each pinned by a digest.
+
+The index is index.json: `{"packages": {NAME: SHA256}}`, the digest of NAME/SHA256SUMS, which pins every other file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from league.config.contender_names import fetched_folder, is_web, zoo_name_fits, zoo_texts
+from league.errors import LeagueError
+from league.http.address import is_loopback
+from league.policies.package import SUMS_FILE, read_package, read_sums, verify_files
+
+INDEX_FILE = "index.json"
+MAX_INDEX_BYTES, MAX_BYTES = 1 << 20, 256 << 20
+"""Bytes of an index, and of all that one call fetches."""
+LONGEST_S, SILENT_S = 300.0, 20.0
+"""Seconds for one call, and for one answer to come on."""
+SUFFIXES = (".json", ".md", ".safetensors")
+"""Of the files that are fetched: none of them can hold code that a reader would run."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class ZooIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """packages: name -> sha256 of its table of digests."""
+
+    packages: dict[str, str]
+
+
+def index_of(folder: Path) -> ZooIndex:
+    """The index of the packages directly in a folder."""
+    found = sorted(folder.glob(f"*/{SUMS_FILE}"))
+    return ZooIndex({path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found})
+
+
+def named_indexes() -> list[str]:
+    """The addresses in the variable of the zoo's places."""
+    return [text for text in zoo_texts() if is_web(text)]
+
+
+def fetch_zoo(address: str, *, clock: Callable[[], float] = time.monotonic) -> Path:
+    """Fetch the packages of an index that are not in the cache as they are there; returns their folder.
+
+    Args:
+      address: of the folder that holds the index.
+    Raises:
+      LeagueError: the address cannot be reached, answers too late or too much, or a file is not what the index says.
+    """
+    _require_safe(address)
+    folder = fetched_folder(address)
+    folder.mkdir(parents=True, exist_ok=True)
+    with httpx.Client(timeout=SILENT_S, follow_redirects=False) as client:
+        source = _Source(client, address.rstrip("/"), until=clock() + LONGEST_S, clock=clock)
+        try:
+            index = msgspec.json.decode(source.read(INDEX_FILE, most=MAX_INDEX_BYTES), type=ZooIndex)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise LeagueError(f"{address}/{INDEX_FILE} is no index of a zoo: {error}.") from error
+        for name, digest in index.packages.items():
+            if not zoo_name_fits(name) or not _DIGEST.fullmatch(digest):
+                raise LeagueError(f"{address} lists {name[:80]!r} with {digest[:80]!r}: no name with a sha256.")
+            if not _is_there(folder / name, digest):
+                _fetch(source, folder, name, digest)
+    return folder
+
+
+def _require_safe(address: str) -> None:
+    parts = urlsplit(address)
+    if not is_web(address) or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise LeagueError(f"{address} is no address of a zoo: write https://HOST/PATH.")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise LeagueError(f"{address} could be changed on its way: use https.")
+
+
+class _Source:
+    """Reads files below an address within bounds of time and size that all of them share."""
+
+    def __init__(self, client: httpx.Client, address: str, *, until: float, clock: Callable[[], float]) -> None:
+        self._client, self._address, self._until, self._clock = client, address, until, clock
+        self._left = MAX_BYTES
+
+    def read(self, path: str, *, most: int | None = None) -> bytes:
+        """A file of at most so many bytes, or of what is left of all.
+
+        Raises:
+          LeagueError: it cannot be read within its bounds.
+        """
+        url, limit = f"{self._address}/{path}", min(self._left, most or self._left)
+        content = bytearray()
+        try:
+            with self._client.stream("GET", url) as answer:
+                if answer.status_code != 200:
+                    raise LeagueError(f"{url} answers {answer.status_code}.")
+                for block in answer.iter_bytes():
+                    content += block
+                    if len(content) > limit:
+                        raise LeagueError(f"{url} has more than {limit:,} bytes.")
+                    if self._clock() > self._until:
+                        raise LeagueError(f"{self._address} takes more than {LONGEST_S:g} s.")
+        except httpx.HTTPError as error:
+            raise LeagueError(f"{url} cannot be read: {type(error).__name__} {error}.") from error
+        self._left -= len(content)
+        return bytes(content)
+
+
+def _is_there(folder: Path, digest: str) -> bool:
+    try:
+        return hashlib.sha256((folder / SUMS_FILE).read_bytes()).hexdigest() == digest
+    except OSError:
+        return False
+
+
+def _fetch(source: _Source, folder: Path, name: str, digest: str) -> None:
+    """Fetch a package beside its place, verify it, and put it there."""
+    sums = source.read(f"{name}/{SUMS_FILE}", most=MAX_INDEX_BYTES)
+    if hashlib.sha256(sums).hexdigest() != digest:
+        raise LeagueError(f"{name}/{SUMS_FILE} is not what the index says: nothing of it is kept.")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetched-") as temporary:
+        made = Path(temporary) / name
+        made.mkdir()
+        (made / SUMS_FILE).write_bytes(sums)
+        for file, expected in read_sums(made / SUMS_FILE).items():
+            if not file.endswith(SUFFIXES):
+                raise LeagueError(f"{name} holds {file}: an index gives {', '.join(SUFFIXES)} alone.")
+            content = source.read(f"{name}/{file}")
+            if hashlib.sha256(content).hexdigest() != expected:
+                raise LeagueError(f"{name}/{file} is not what {SUMS_FILE} says: nothing of it is kept.")
+            (made / file).write_bytes(content)
+        verify_files(made, read_package(made))
+        shutil.rmtree(folder / name, ignore_errors=True)
+        made.rename(folder / name)
