@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -19,6 +20,20 @@ os.environ["XDG_STATE_HOME"] = _STATE.name  # the user's own key stays out of th
 ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
+
+
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
+"""Where folders of tests are that need not be kept: what a run writes is synced, eight milliseconds a file on a disk."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest makes its folder
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of tests in memory if they run in several processes and there is room."""
+    if not config.getoption("numprocesses", None) or config.option.basetemp or not MEMORY.is_dir():
+        return
+    if shutil.disk_usage(MEMORY).free > ROOM_BYTES:
+        config.option.basetemp = tempfile.mkdtemp(prefix="league-tests-", dir=MEMORY)
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
 @pytest.hookimpl(wrapper=True)
