@@ -23,7 +23,7 @@ if ROOT not in sys.path:
 
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
-"""Where folders of tests are that need not be kept: what a run writes is synced, eight milliseconds a file on a disk."""
+"""The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest makes its folder

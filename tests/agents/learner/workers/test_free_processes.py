@@ -22,7 +22,6 @@ from league.agents.learner.workers.worker import Describe, Description, WorkerSe
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup
 from tests.agents.learner.workers.test_free_group import INPUTS, PLAN, batch, config_of, finish
 
-
 pytestmark = pytest.mark.xdist_group("forked workers")  # they share the server
 
 
