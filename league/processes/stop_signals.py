@@ -33,11 +33,16 @@ def _after_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """A child made by fork, as by a game's multiprocessing, ends by the signals that end any process."""
+    """A child made by fork, as by a game's multiprocessing, ends by the signals that end any process.
+
+    A Ctrl-C that came as it was forked ends it too: an exception raised here would go unheard.
+    """
     for number in _ours:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    _ours.clear()
+        signal.signal(number, signal.SIG_DFL)
     _after_fork()
+    if signal.SIGINT in _ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _ours.clear()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
@@ -46,6 +51,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 @contextlib.contextmanager
 def stop_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Gives the signals to `handle` for the body, and their handlers back after it."""
+    held = frozenset(_ours)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
         del before[signal.SIGHUP]
@@ -56,6 +62,6 @@ def stop_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[No
     try:
         yield
     finally:
-        _ours.difference_update(before)
+        _ours.intersection_update(held)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -18,7 +18,7 @@ from league.agents.nets.config import NetworkConfig
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import RunConfig, config_plain
 from league.envs.protocol import EnvSpec
-from league.errors import JournalError, LeagueError, StorageError
+from league.errors import PREEMPTED, JournalError, LeagueError, StorageError
 from league.hosts.host_log import logged_to
 from league.hosts.protocol import Runtime
 from league.hosts.setup import HostSetup
@@ -29,7 +29,7 @@ from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import teacher_weights
 from league.policies.trust import mark
 from league.processes.stop_signals import stop_signals
-from league.run.budget import BUDGET, Limits, Meter, Spent, train_on_command
+from league.run.budget import BUDGET, SIGNAL, Limits, Meter, Spent, train_on_command
 from league.run.budget_account import BudgetAccount
 from league.run.commander import Commander
 from league.run.control.page_process import page_process
@@ -105,7 +105,8 @@ def run_session(run: PreparedRun, *, limits: Limits) -> Ended:
             _doors(folder, wired.operator, config, wired.console),
         ):
             begin_stage("starting the hosts" if config.runtime.kind == "inprocess" else "starting Ray and the hosts")
-            runtime.start()
+            with _left_by_signals(heartbeat, wired.console):
+                runtime.start()
             with rescued(daemon, league):
                 reason = daemon.run()
         _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
@@ -235,6 +236,23 @@ def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
             os._exit(128 + number)
         daemon.stop_requested = True
         console.say("Stopping: games in hand end and everything is saved, within seconds; once more to leave at once.")
+
+    with stop_signals(handle):
+        yield
+
+
+@contextlib.contextmanager
+def _left_by_signals(heartbeat: Heartbeat, console: RunConsole) -> Iterator[None]:
+    """While hosts start nothing is in hand, and a start of Ray cannot be broken off: a signal ends the process at once.
+
+    Whatever it has started ends with it, see `league.processes.reaper`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        console.say("Stopped before training began, as it was asked to.")
+        sys.stdout.flush()
+        heartbeat.write(None, phase="stopped", message=SIGNAL)
+        os._exit(PREEMPTED)
 
     with stop_signals(handle):
         yield

@@ -230,10 +230,12 @@ def _serve(asked: socket.socket) -> _Fork | None:
 def _import(names: Sequence[str]) -> None:
     """Import once what is not there yet, and take it out of searches for garbage, which would copy what is shared."""
     if not sys.modules.keys() >= {name.partition(":")[0] for name in names}:
+        gc.disable()
         for name in names:
             load(name)
         gc.collect()
         gc.freeze()
+        gc.enable()
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Fully connected layers; float32 on a CPU runs in oneDNN, with product, bias and ReLU in one kernel, where that wins.
 
-torch sends float32 products on a CPU to MKL, which runs an AMD core at half of its speed. oneDNN, which ships inside
-torch for bfloat16 and for compiled graphs, reaches full speed on every core. On an Intel core MKL is as fast, and reads
-transposed matrices that oneDNN first copies: gradients go to MKL there. Elsewhere, and where the build lacks oneDNN,
-the ordinary operators run. Results agree to rounding.
+torch sends float32 products on a CPU to MKL, which runs an AMD core with AVX-512 at half of its speed. oneDNN, which
+ships inside torch for bfloat16 and for compiled graphs, reaches full speed on every core. On other cores MKL is as fast
+with large products and faster with small ones, and reads transposed matrices that oneDNN first copies: gradients go to
+MKL there. Elsewhere, and where the build lacks oneDNN, the ordinary operators run. Results agree to rounding.
 
 Shape letters: N rows, I inputs, O outputs.
 """
@@ -41,8 +41,11 @@ def _is_intel() -> bool:
         return "GenuineIntel" in platform.processor()
 
 
-_FAST_MKL: bool = torch.backends.mkl.is_available() and _is_intel()  # type: ignore[no-untyped-call]
-"""True where MKL runs at full speed: by the maker and not by the clock, so that equal runs on a machine are equal."""
+_FAST_MKL: bool = torch.backends.mkl.is_available() and (  # type: ignore[no-untyped-call]
+    torch.backends.cpu.get_cpu_capability() != "AVX512" or _is_intel()  # type: ignore[no-untyped-call]
+)
+"""True where MKL runs at full speed: by the processor and not by the clock, so that equal runs on a machine are equal.
+Of AVX-512 it uses half on a core that is not Intel's; where there is none it uses all that there is."""
 
 
 def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:

@@ -179,6 +179,7 @@ def _fork() -> int:
 
 def main() -> None:
     """Import, then serve. Arguments: the number of the listening socket; the folder, by which the reaper knows us."""
+    gc.disable()
     import numpy.random  # noqa: F401
     import ray._common.pydantic_compat
     import ray._private.workers.default_worker  # noqa: F401
@@ -187,6 +188,7 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # else the first collection in a forked process would write to all that it shares
+    gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects what has ended
     server = os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as listener:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from league.errors import PREEMPTED
+from league.hosts.inprocess import InProcessRuntime
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.observer import Observer
+from league.store.run_folder import RunFolder
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, tiny, write_config
 
@@ -34,6 +37,23 @@ def test_a_stopped_run_leaves_with_a_code_of_its_own_and_a_finished_one_with_zer
     monkeypatch.setattr(Observer, "observe", stop)
     assert league("train", config, "--run-dir", tmp_path / "run", "--no-eval").code == PREEMPTED == 75
     assert league("resume", tmp_path / "run", "--env-steps", "100", "--no-eval").code == 0, "a limit is no stop"
+    assert league("resume", tmp_path / "run", "--no-eval").code == 0
+
+
+def test_a_stop_while_the_hosts_start_waits_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = write_config(tmp_path, tiny(league=ONE_PLAYER, budget={"env_steps": 3_000}))
+
+    def start(self: InProcessRuntime) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(InProcessRuntime, "start", start)
+        league("train", config, "--run-dir", tmp_path / "run", "--no-eval")
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == PREEMPTED
+    assert RunFolder(tmp_path / "run").read_status().phase == "stopped"
     assert league("resume", tmp_path / "run", "--no-eval").code == 0
 
 
