@@ -1,12 +1,14 @@
-"""Makes `tests.oracles` importable however pytest was started, and keeps every test to one thread of torch."""
+"""The start of every test: `tests.oracles` is importable, torch has one thread, modules are compiled once."""
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,33 @@ os.environ["XDG_STATE_HOME"] = _STATE.name  # the user's own key stays out of th
 ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
+
+
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
+"""The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest makes its folder
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of tests in memory if they run in several processes and there is room."""
+    if not config.getoption("numprocesses", None) or config.option.basetemp or not MEMORY.is_dir():
+        return
+    if shutil.disk_usage(MEMORY).free > ROOM_BYTES:
+        config.option.basetemp = tempfile.mkdtemp(prefix="league-tests-", dir=MEMORY)
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Of several processes the first compiles the modules while the others wait: each would compile all of them."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with Path(__file__).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)  # before their names take the group up

@@ -8,11 +8,26 @@ import graphlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("envs", "agents", "league")
+import pytest
+
+from tests.source_trees import (
+    PACKAGES,
+    ROOT,
+    each_of,
+    has_word,
+    imports,
+    module_of,
+    name_of,
+    nodes_of,
+    package_of,
+    sources,
+    tree_of,
+)
+
+pytestmark = pytest.mark.xdist_group("architecture")  # they share the parsed files
+
 MAY_IMPORT = {"envs": {"envs"}, "agents": {"agents", "envs"}, "league": {"league", "agents", "envs"}}
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 MAX_FOLDER_FILES = {"agents/nets": 19}
@@ -129,62 +144,6 @@ UNSAFE = re.compile(
 )
 
 
-def sources(*packages: str) -> list[Path]:
-    return sorted(path for package in packages or PACKAGES for path in (ROOT / package).rglob("*.py"))
-
-
-@functools.cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def module_of(path: Path) -> str:
-    """The name by which a file is imported: agents and envs are parts of league."""
-    name = name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    return f"league.{name}" if name.split(".")[0] in ("agents", "envs") else name
-
-
-def package_of(module: str) -> str:
-    """The one of our packages that holds a module; the name of its top for modules of others."""
-    top, _, rest = module.partition(".")
-    inner = rest.partition(".")[0]
-    return inner if top == "league" and inner in PACKAGES else top
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Full names of what a file imports, at any depth and also where only a type checker looks."""
-    package = module_of(path).split(".")
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level] if node.level else []
-            yield ".".join([*start, *([node.module] if node.module else [])])
-
-
-def each_of(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
-    """Turn a check of one file into one test of all `paths`, which reports every file that fails."""
-
-    def decorate(check: Callable[[Path], None]) -> Callable[[], None]:
-        def test() -> None:
-            found = []
-            for path in paths:
-                try:
-                    check(path)
-                except AssertionError as error:
-                    found.append(str(error))
-            assert not found, "\n".join(found)
-
-        test.__name__, test.__doc__ = check.__name__, check.__doc__
-        return test
-
-    return decorate
-
-
 every_file = each_of(sources())
 
 
@@ -216,9 +175,8 @@ def test_a_wing_names_lower_floors_alone(path: Path) -> None:
     wing, inside, _ = name_of(path).removeprefix("league/").partition("/")
     if not inside:
         return
-    tree = tree_of(path)
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             for other in re.findall(r"\bleague\.(\w+)\.\w+", node.value):
                 above = other in floors and other != wing and floors[other] >= floors[wing]
@@ -262,7 +220,7 @@ def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> No
 def test_no_file_and_no_function_is_too_long(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= MAX_FILE_LINES, f"{name_of(path)} has {len(text.splitlines())} lines"
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             lines = node.end_lineno - node.lineno + 1
@@ -284,7 +242,7 @@ def test_a_file_has_a_name_and_says_what_it_is_for(path: Path) -> None:
 @every_file
 def test_what_a_package_exports_for_users_is_not_used_inside(path: Path) -> None:
     """`from package import name` inside the project may only name a module, not what `__init__` re-exports."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.ImportFrom) or not node.module or node.module.split(".")[0] not in PACKAGES:
             continue
         if (ROOT / Path(*node.module.split(".")) / "__init__.py").exists():
@@ -297,7 +255,7 @@ def test_what_a_package_exports_for_users_is_not_used_inside(path: Path) -> None
 def test_nothing_is_swallowed(path: Path) -> None:
     """`except Exception` stands at a boundary and says which; `except BaseException` raises again; nothing is bare."""
     lines = path.read_text().splitlines()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.ExceptHandler):
             continue
         where = f"{name_of(path)}:{node.lineno}"
@@ -311,6 +269,8 @@ def test_nothing_is_swallowed(path: Path) -> None:
 
 @every_file
 def test_nothing_from_outside_is_unpickled_or_executed(path: Path) -> None:
+    if not has_word(path, "pickle|cPickle|dill|cloudpickle|weights_only|yaml|eval|exec"):
+        return
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):  # words in docstrings are no code
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -323,7 +283,9 @@ def test_nothing_from_outside_is_unpickled_or_executed(path: Path) -> None:
 @every_file
 def test_randomness_is_passed_in(path: Path) -> None:
     """No call of numpy's or Python's global generators: a seed would not reach them."""
-    for node in ast.walk(tree_of(path)):
+    if not has_word(path, "random"):
+        return
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             text = ast.unparse(node.func)
             hidden = re.fullmatch(r"(np|numpy)\.random\.(?!default_rng|SeedSequence|PCG64|Generator)\w+", text)
@@ -336,7 +298,7 @@ def import_graph() -> dict[str, set[str]]:
     modules = {module_of(path): path for path in sources()}
     graph: dict[str, set[str]] = {name_of(path): set() for path in sources()}
     for path in sources():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -383,7 +345,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
 
 def test_an_object_holds_few_attributes() -> None:
     for path in sources():
-        for node in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)):
+        for node in (node for node in nodes_of(path) if isinstance(node, ast.ClassDef)):
             names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Attribute))
             own = {one.attr for one in names if isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"}
             assert len(own) <= MAX_ATTRIBUTES, f"{node.name} in {name_of(path)} has {len(own)} attributes"

@@ -7,13 +7,14 @@ is replaced. The same on the machines of a Ray cluster is `league.hosts.on_ray.t
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic
@@ -34,9 +35,13 @@ from league.processes.tasks import (
     TasksFailed,
 )
 
+logger = logging.getLogger(__name__)
+
 LEAVE_S = 2.0
 """Patience with processes that are to end."""
 SIGN_EVERY_S = 1.0
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+"""A server imports once what every process needs, torch among it: three to five seconds of a core each."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +161,24 @@ class TaskProcesses(Generic[Task, Answer]):
         return next((worker for worker in self._workers if worker.task is None), None) or self._start()
 
     def _start(self) -> _Worker[Task]:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._make, self._setup), daemon=True)
-        process.start()
-        theirs.close()
+        try:
+            process, ours = self._process(METHOD)
+        except (OSError, EOFError) as error:
+            logger.warning("no process could be forked (%r): it starts by itself", error)
+            process, ours = self._process("spawn")
         worker = _Worker[Task](process, ours, None, time.monotonic())
         self._workers.append(worker)
         return worker
+
+    def _process(self, method: str) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+        context = multiprocessing.get_context(method)
+        context.set_forkserver_preload([__name__, self._make.__module__])
+        ours, theirs = context.Pipe()
+        with theirs:
+            arguments = (theirs, self._make, self._setup, dict(os.environ))
+            process = context.Process(target=_serve, args=arguments, daemon=True)  # type: ignore[attr-defined]
+            process.start()
+        return process, ours
 
     def _bury(self, worker: _Worker[Task], how: str = "") -> None:
         """End a process that is of no use, and take its task back. how: empty where it has ended by itself."""
@@ -185,8 +200,10 @@ class TaskProcesses(Generic[Task, Answer]):
         return True
 
 
-def _serve(connection: Connection, make: Make, setup: object) -> None:
-    """Do tasks until the other end closes."""
+def _serve(connection: Connection, make: Make, setup: object, environment: Mapping[str, str]) -> None:
+    """Do tasks until the other end closes. environment: of the parent now; that of the server may be older."""
+    os.environ.clear()
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     prepare_process()

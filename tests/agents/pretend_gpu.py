@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-import torch._dynamo  # reads torch's functions when it is imported: they must not be those of a pretended GPU
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
@@ -76,6 +75,11 @@ class _Dispatch(TorchDispatchMode):
     def __init__(self, marks: Marks) -> None:
         super().__init__()
         self._marks = marks
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled, and to skip a compiler torch would load it: five seconds, sympy included."""
+        return False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         marks, name = self._marks, func._schema.name

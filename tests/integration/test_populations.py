@@ -36,7 +36,8 @@ GAMES = {
     "two against two": "team_rock_paper_scissors",
 }
 SAVE_STEPS = 120
-ENV_STEPS = 4_000
+ENV_STEPS = {"alphastar": 4_000, "psro": 4_000, "pbt": 4_000}
+"""Env steps until something has happened that is rare: a reset, several mixtures, a copy; 2,000 where none is given."""
 WINDOW = 3
 SIGMAS = 4.0
 """Deviations by which drawn shares may miss their expectation."""
@@ -218,7 +219,7 @@ def tiny_league(preset: str) -> dict[str, Any]:
 @pytest.mark.parametrize("preset", list(PROMISES))
 def test_a_population_keeps_its_promise_in_every_shape_of_game(preset: str, game: str, tmp_path: Path) -> None:
     plain = tiny(env={"id": GAMES[game]}, network={"hidden": [8]}, runtime={"checkpoint_updates": 3})
-    start(tmp_path, {**plain, "league": tiny_league(preset)}, env_steps=ENV_STEPS)
+    start(tmp_path, {**plain, "league": tiny_league(preset)}, env_steps=ENV_STEPS.get(preset, 2_000))
     assert verify_run(tmp_path / "run").problems == ()
     state, events = state_of(tmp_path / "run"), events_of(tmp_path / "run")
     assert not state.leases

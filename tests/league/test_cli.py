@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -63,27 +63,32 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(content)
 
 
-def modules_after(*arguments: object) -> set[str]:
-    """The top-level modules that a command loaded."""
+def in_one_process(commands: Sequence[Sequence[object]], **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run commands one after the other in a new process, which then prints the top-level modules that are loaded."""
     code = (
-        "import sys\nfrom league.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    print('MODULES', *{name.split('.')[0] for name in sys.modules})\n"
+        "import ast, os, sys\nfrom league.cli.main import main\n"
+        "for command in ast.literal_eval(sys.argv[1]):\n"
+        "    sys.argv = ['league', *command]\n"
+        "    try:\n        main()\n    except SystemExit as left:\n        assert not left.code, left.code\n"
+        "print('MODULES', *{name.split('.')[0] for name in sys.modules})\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.rpartition("MODULES")[2].split())
+    program = [sys.executable, "-c", code, ascii([[str(word) for word in command] for command in commands])]
+    return subprocess.run(program, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, check=False)
+
+
+def modules_after(*commands: Sequence[object]) -> set[str]:
+    """The top-level modules that commands loaded."""
+    return set(in_one_process(commands).stdout.decode().rpartition("MODULES")[2].split())
 
 
 def test_help_answers_at_once_for_it_loads_nothing_heavy() -> None:
-    loaded = modules_after("--help")
+    loaded = modules_after(["--help"])
     assert "typer" in loaded
     assert not loaded & {"torch", "ray", "wandb", "pandas", "gymnasium", "pettingzoo", "scipy", "numpy", "yaml"}
 
 
-@pytest.mark.parametrize("command", ["status", "ratings", "verify"])
-def test_looking_at_a_run_loads_no_torch(command: str, made: Path) -> None:
-    loaded = modules_after(command, made)
+def test_looking_at_a_run_loads_no_torch(made: Path) -> None:
+    loaded = modules_after(["status", made], ["ratings", made], ["verify", made])
     assert "numpy" in loaded
     assert not loaded & {"torch", "ray", "wandb"}
 
@@ -367,16 +372,10 @@ def test_a_file_that_cannot_be_written_is_one_sentence(made: Path, tmp_path: Pat
 def test_names_that_the_terminal_cannot_show_are_written_all_the_same(made: Path, tmp_path: Path) -> None:
     run = tmp_path / "Läufe \u6f22 \udcff"
     shutil.copytree(made, run)
-    for command in (["status"], ["ratings"], ["eval", "--bots", "random", "--games", "2"]):
-        done = subprocess.run(
-            [sys.executable, "-c", "from league.cli.main import main; main()", command[0], run, *command[1:]],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONIOENCODING": "ascii"},
-            capture_output=True,
-            check=False,
-        )
-        said = [line for line in done.stderr.decode().splitlines() if not PROGRESS.fullmatch(line)]
-        assert (done.returncode, said) == (0, [])
+    commands = [["status", str(run)], ["ratings", str(run)], ["eval", str(run), "--bots", "random", "--games", "2"]]
+    done = in_one_process(commands, PYTHONIOENCODING="ascii")
+    said = [line for line in done.stderr.decode().splitlines() if not PROGRESS.fullmatch(line)]
+    assert (done.returncode, said) == (0, [])
 
 
 def test_lists_of_names_may_have_spaces_and_empty_places(made: Path) -> None:

@@ -92,6 +92,11 @@ class WorkerForks:
         self._asked: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """True if there is a server: it has imported what its first process needs."""
+        return self._process is not None and self._process.poll() is None
+
     def fork(self, files: Sequence[int], environment: Mapping[str, str], *, stages: bool) -> ForkedProcess:
         """A process that serves as a worker.
 

@@ -155,7 +155,7 @@ class ProcessWorkerGroup:
             del self._sent[future]
         self._connections[rank].close()
         self._lifelines[rank].close()
-        started = self._started(self._setups[rank])
+        started = self._started(self._setups[rank], waits=False)
         self._processes[rank], self._connections[rank], self._lifelines[rank] = started
 
     def kill(self) -> None:
@@ -175,19 +175,19 @@ class ProcessWorkerGroup:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self, setup: WorkerSetup) -> None:
-        process, connection, lifeline = self._started(setup)
+        process, connection, lifeline = self._started(setup, waits=True)
         self._processes.append(process)
         self._connections.append(connection)
         self._lifelines.append(lifeline)
 
-    def _started(self, setup: WorkerSetup) -> tuple[Process, Connection, socket.socket]:
+    def _started(self, setup: WorkerSetup, *, waits: bool) -> tuple[Process, Connection, socket.socket]:
         """A new worker's process, the connection to it, and the pipe that tells it when its parent is gone."""
         ours, theirs = socket.socketpair()
         # A computing worker does not read requests; this second pipe always tells it that its parent is gone.
         lifeline, watched = socket.socketpair()
         connection = Connection(ours.detach())
         with theirs, watched:
-            process = _process(setup, (theirs.fileno(), watched.fileno()))
+            process = _process(setup, (theirs.fileno(), watched.fileno()), waits=waits)
         rendezvous = setup.rendezvous or f"file://{self._folder}/rendezvous"
         connection.send(dataclasses.replace(setup, rendezvous=rendezvous))
         return process, connection, lifeline
@@ -210,13 +210,16 @@ class ProcessWorkerGroup:
             return "unknown"
 
 
-def _process(setup: WorkerSetup, files: tuple[int, int]) -> Process:
+def _process(setup: WorkerSetup, files: tuple[int, int], *, waits: bool) -> Process:
     """The process of a worker, in a session of its own: the learner alone handles an interrupt at the terminal.
 
-    A member of a free group is never waited for, and a fork has no GPU: those start by themselves.
+    A fork has no GPU: a worker with one starts by itself.
+
+    Args:
+      waits: True if the imports of a server that is not there yet may be waited for. While others learn they may not.
     """
     pipeline = setup.config.pipeline
-    if CAN_FORK and setup.device == "cpu" and not pipeline.is_free:
+    if CAN_FORK and setup.device == "cpu" and (waits or SERVER.is_running):
         try:
             return SERVER.fork(files, _environment(), stages=pipeline.stages > 1)
         except OSError as error:

@@ -47,7 +47,10 @@ def batch() -> Unrolls:
         {"microbatches": 3},
         {"pipeline": PipelineConfig(threads=3)},
         {"pipeline": PipelineConfig(backend="threaded_pipeline", stages=2), "microbatches": 3},
-        {"pipeline": PipelineConfig(backend="torch_pipeline", stages=2), "microbatches": 3},
+        pytest.param(
+            {"pipeline": PipelineConfig(backend="torch_pipeline", stages=2), "microbatches": 3},
+            marks=pytest.mark.xdist_group("forked workers"),
+        ),
     ],
     ids=["whole", "microbatches", "threads", "stages in threads", "stages in processes"],
 )

@@ -182,6 +182,7 @@ SPREADS = {
 }
 
 
+@pytest.mark.xdist_group("forked workers")
 @pytest.mark.parametrize("name", list(SPREADS))
 def test_stages_have_the_teacher_of_one_process(name: str) -> None:
     costs = {"teacher_cost": 0.5, "teacher_cost_end": 0.5}

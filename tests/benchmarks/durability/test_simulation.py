@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from benchmarks.durability.simulated.run import run_schedule
 from benchmarks.durability.simulated.schedule import Schedule, replay_text, shrunk
 from benchmarks.durability.simulation import problem_of, run_many
 from league.core import leases
@@ -26,19 +29,24 @@ from league.store import journaled_league
 from league.store.journal import Journal
 from league.store.journal_reader import JournalReader
 
-SEEDS, A_TEST = 250, 25
+SEEDS, A_TEST = 150, 25
 """The first seeds, shared by several tests; `python -m benchmarks.durability.simulation` runs as many as one likes."""
 REPEATED = 6
 """Seeds among which are deaths, several players, requests of operators and a failing disk."""
 CHAINS = f"""
-import pathlib, tempfile
-from benchmarks.durability.simulated.run import run_schedule
-from benchmarks.durability.simulated.schedule import Schedule
-for seed in range({REPEATED}):
-    with tempfile.TemporaryDirectory() as folder:
-        print(run_schedule(Schedule.of_seed(seed), pathlib.Path(folder)).chain)
+from tests.benchmarks.durability.test_simulation import chains
+print(*chains(range({REPEATED})))
 """
 """A program that prints the chain of each journal."""
+
+
+def chains(seeds: Iterable[int]) -> list[str]:
+    """The chain of the journal of each schedule."""
+    found = []
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(run_schedule(Schedule.of_seed(seed), Path(folder)).chain)
+    return found
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, A_TEST))
@@ -50,16 +58,16 @@ def test_the_first_schedules_hold(first: int) -> None:
 
 def test_a_schedule_repeats_exactly_in_a_process_that_hashes_otherwise() -> None:
     """A failure of one machine is replayed on another: equal journals, event by event."""
-    programs = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHAINS],
-            env={**os.environ, "PYTHONHASHSEED": hashing},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for hashing in ("1", "2")
-    ]
-    (one, two) = (program.communicate(timeout=300)[0].split() for program in programs)
+    other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    program = subprocess.run(
+        [sys.executable, "-c", CHAINS],
+        env={**os.environ, "PYTHONHASHSEED": other, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    one, two = chains(range(REPEATED)), program.stdout.split()
     assert len(set(one)) == REPEATED
     assert one == two
 

@@ -1,6 +1,6 @@
 """Plays the cells of the table in this process: one line of JSON for each, of what it left or of the error's sentence.
 
-Arguments: a call, then behaviours. A process of its own, for some cells leave threads and processes behind. One that a
+Arguments: calls, then behaviours. A process of its own, for some cells leave threads and processes behind. One that a
 game spawns imports this module again, so what is large is imported where it is used.
 """
 
@@ -97,10 +97,11 @@ def cells(when: str, behaviours: Sequence[str]) -> Iterator[dict[str, object]]:
 def main() -> None:
     from league.processes.stop_signals import stop_signals
 
-    when, *behaviours = sys.argv[1:]
+    calls, *behaviours = sys.argv[1:]
     with stop_signals(lambda number, frame: None):
-        for cell in cells(when, behaviours):
-            print(json.dumps(cell), flush=True)
+        for call in calls.split(","):
+            for cell in cells(call, behaviours):
+                print(json.dumps({"call": call, **cell}), flush=True)
 
 
 if __name__ == "__main__":

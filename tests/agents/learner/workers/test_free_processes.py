@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 import numpy as np
+import pytest
 import torch
 
 from league.agents.learner.build import build_updater
 from league.agents.learner.step.updater import UpdateResult
+from league.agents.learner.workers.forked_workers import SERVER
 from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.worker import Describe, Description, WorkerSetup
 from league.agents.learner.workers.worker_group import ProcessWorkerGroup
 from tests.agents.learner.workers.test_free_group import INPUTS, PLAN, batch, config_of, finish
+
+pytestmark = pytest.mark.xdist_group("forked workers")  # they share the server
 
 
 def started(mode: object) -> FreeGroup:
@@ -30,6 +34,18 @@ def started(mode: object) -> FreeGroup:
 def kill(group: FreeGroup, rank: int) -> None:
     assert isinstance(group._workers, ProcessWorkerGroup)
     group._workers.processes[rank].kill()
+
+
+@contextmanager
+def held(group: FreeGroup, rank: int) -> Iterator[None]:
+    """Context in which a member that has just been started again comes no further."""
+    assert isinstance(group._workers, ProcessWorkerGroup)
+    process = group._workers.processes[rank].pid
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 def learn_until(group: FreeGroup, met: Callable[[UpdateResult], bool]) -> list[UpdateResult]:
@@ -59,9 +75,10 @@ def test_a_killed_replica_and_a_killed_shard_stop_nobody_and_come_back_with_the_
         kill(group, 0)
         lost = learn_until(group, lambda result: result.group.lost != ())[-1].group.lost
         assert len(lost) == 1 and lost[0].startswith("replica 0 was lost and its batch with it: worker 0 ended")
-        for _ in range(5):  # the other learns while the lost one starts
-            assert learn_until(group, lambda result: result.group.batches > 0)[-1].group.lost == ()
-        assert group._members[0].doing in ("starting", "loading")
+        with held(group, 0):
+            for _ in range(5):  # the other learns while the lost one starts
+                assert learn_until(group, lambda result: result.group.batches > 0)[-1].group.lost == ()
+            assert group._members[0].doing in ("starting", "loading")
         wait_for(group, 0)
         assert learn_until(group, lambda result: result.group.batches > 0)[-1].group.lags[0] <= 2
 
@@ -92,8 +109,9 @@ def test_a_replica_of_hogwild_that_is_killed_leaves_finite_weights_and_takes_the
         learn_until(group, lambda result: result.optimizer_steps > 0)
         kill(group, 1)
         learn_until(group, lambda result: result.group.lost != ())
-        learn_until(group, lambda result: result.group.batches > 0)
-        assert group._members[1].doing in ("starting", "loading")
+        with held(group, 1):
+            learn_until(group, lambda result: result.group.batches > 0)
+            assert group._members[1].doing in ("starting", "loading")
         wait_for(group, 1)
         finish(group)
         before, steps = group.weights(), float(group.save()["optimizer_number.step"])
@@ -114,8 +132,7 @@ def test_a_replica_whose_learner_is_gone_ends_and_removes_the_memory_that_they_s
     ours, theirs = socket.socketpair()
     lifeline, watched = socket.socketpair()
     descriptors = (theirs.fileno(), watched.fileno())
-    command = [sys.executable, "-m", "league.agents.learner.workers.worker_process", *map(str, descriptors)]
-    process = subprocess.Popen(command, pass_fds=descriptors)
+    process = SERVER.fork(descriptors, os.environ, stages=False)
     theirs.close()
     watched.close()
     with Connection(ours.detach()) as connection:

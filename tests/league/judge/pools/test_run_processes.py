@@ -13,6 +13,7 @@ from league.judge.pools.core.state import BATCHES, DRAWS, LOSSES, WINS, to_plain
 from league.judge.pools.folder import PoolFolder
 from league.judge.pools.journaled_pool import read_pool, verified_pool
 from league.judge.pools.run import MAX_DEATHS
+from league.processes import task_processes
 from tests.league.commands import league, spawn, wait_until
 
 
@@ -53,6 +54,7 @@ def test_a_run_whose_workers_all_die_at_once_ends_with_a_sentence(
     failing.write_text("#!/bin/sh\nexit 3\n")
     failing.chmod(0o755)
     monkeypatch.setattr(spawn_module, "_python_exe", bytes(failing))
+    monkeypatch.setattr(task_processes, "METHOD", "spawn")  # of a server that is there already none would fail
     ran = league("pool", "run", pool_folder.path, "--jobs", 2, "--for", 60)
     assert ran.code == 2 and "Traceback" not in ran.err
     assert ran.err.count("has ended (exit code 3); another takes its place") == 2 * MAX_DEATHS

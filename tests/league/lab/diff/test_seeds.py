@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy.special import stdtrit
 
 from league.lab.diff.seeds import POWER, difference, paired_difference, permutation_test, seeds_needed
 from tests.oracles.seeds_needed import fewest_seeds
@@ -15,6 +15,8 @@ LEFT, RIGHT = (10.0, 14.0, 9.0, 12.5), (20.0, 17.0, 26.0)
 
 
 def test_two_groups_have_welchs_interval() -> None:
+    from scipy import stats  # seconds, which each process that only collects this file would pay
+
     found, known = difference(LEFT, RIGHT), stats.ttest_ind(RIGHT, LEFT, equal_var=False).confidence_interval(0.95)
     assert (found.method, found.is_more_than_seeds) == ("welch", known.low > 0.0)
     assert found.value == pytest.approx(np.mean(RIGHT) - np.mean(LEFT))
@@ -23,7 +25,7 @@ def test_two_groups_have_welchs_interval() -> None:
 
 def test_a_single_run_takes_the_spread_of_the_other_side() -> None:
     found = difference((11.0,), RIGHT)
-    half = float(stats.t.ppf(0.975, 2)) * np.std(RIGHT, ddof=1) * np.sqrt(1.0 + 1.0 / 3.0)
+    half = float(stdtrit(2, 0.975)) * np.std(RIGHT, ddof=1) * np.sqrt(1.0 + 1.0 / 3.0)
     assert found.method == "pooled" and found.low == pytest.approx(found.value - half)
     swapped = difference(RIGHT, (11.0,))
     assert swapped.value == -found.value and swapped.high == pytest.approx(-(found.low or 0.0))
