@@ -42,7 +42,7 @@ def _is_intel() -> bool:
 
 
 _FAST_MKL: bool = torch.backends.mkl.is_available() and (  # type: ignore[no-untyped-call]
-    torch.backends.cpu.get_cpu_capability() != "AVX512" or _is_intel()  # type: ignore[no-untyped-call]
+    torch.backends.cpu.get_cpu_capability() != "AVX512" or _is_intel()
 )
 """True where MKL runs at full speed: by the processor and not by the clock, so that equal runs on a machine are equal.
 Of AVX-512 it uses half on a core that is not Intel's; where there is none it uses all that there is."""
