@@ -15,6 +15,8 @@ from league.processes import task_processes
 from league.processes.task_processes import TaskProcesses
 from league.processes.tasks import TasksFailed
 
+pytestmark = pytest.mark.xdist_group("task processes")  # they share the server
+
 
 def doubling(folder: Path) -> Callable[[int, Callable[[], bool]], int]:
     """Doubles numbers. 13 kills the process once; 14 always does; 15 cannot be done; 16 never ends."""
