@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from league.errors import LeagueError
 from league.processes import task_processes
 from league.processes.task_processes import TaskProcesses
 from league.processes.tasks import TasksFailed
+
+pytestmark = pytest.mark.xdist_group("task processes")  # they share the server
 
 
 def doubling(folder: Path) -> Callable[[int, Callable[[], bool]], int]:
@@ -34,6 +37,11 @@ def doubling(folder: Path) -> Callable[[int, Callable[[], bool]], int]:
         return 2 * task
 
     return do
+
+
+def saying(name: str) -> Callable[[int, Callable[[], bool]], str]:
+    """Answers with a variable of the environment."""
+    return lambda task, sign_of_life: os.environ.get(name, "")
 
 
 def done(tasks: list[int], players: TaskProcesses[int, int]) -> list[int]:
@@ -80,3 +88,24 @@ def test_a_process_that_does_not_leave_is_killed(tmp_path: Path, monkeypatch: py
             players.wait()
         assert players.tasks == [16]
     assert process.exitcode == -signal.SIGKILL
+
+
+def test_a_process_has_the_environment_of_its_parent_and_starts_by_itself_where_no_server_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def said() -> list[str]:
+        answers: list[str] = []
+        with TaskProcesses[int, str](saying, "WORD_OF_THE_TESTS", jobs=1) as players:
+            players.give(1)
+            while not answers:
+                answers += players.wait()
+        return answers
+
+    def refuse(*_: object) -> None:
+        raise EOFError
+
+    for word in ("one", "two"):  # the server is older than either
+        monkeypatch.setenv("WORD_OF_THE_TESTS", word)
+        assert said() == [word]
+    monkeypatch.setattr(forkserver, "connect_to_new_process", refuse)
+    assert said() == ["two"]
