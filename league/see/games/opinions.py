@@ -53,7 +53,7 @@ def opinion_of(
     seat: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Opinion:
-    """What a policy would do in each position of a game, which may be in progress.
+    """The moves of a policy in each position of a game, which may be in progress.
 
     Args:
       name: of the policy. since: steps of the game that are passed over; a policy with a core state sees them all.

@@ -169,7 +169,7 @@ class GameSession:
         return self._recorder.replay(self._holders, tags={"kind": "played by a person"})
 
     def opinion(self, written: str, advisors: Advisors, *, name: str, since: int) -> Opinion:
-        """What another policy would do in each position so far; in a game that hides, in the person's place alone.
+        """The moves of another policy in each position so far; in a game that hides, in the person's place alone.
 
         Args:
           written: a contender. name: of it, for people. since: as of `opinion_of`.

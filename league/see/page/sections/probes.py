@@ -83,7 +83,7 @@ def read(run: OpenedRun, query: NoQuery) -> ProbesSection:
 
 
 def costs_of(report: ProbesReport) -> tuple[ProbeCost, ...]:
-    """What the probes of each kind had cost after each of them; a probe with several readings counts once."""
+    """The cost of the probes of each kind after each of them; a probe with several readings counts once."""
     probes: dict[str, dict[int, tuple[int, float]]] = {}
     for series in report.series:
         known = probes.setdefault(series.probe, {})
