@@ -194,12 +194,14 @@ def zoo(
 
     from league.deploy.export.shelf import read_shelf
     from league.deploy.export.zoo_index import INDEX_FILE, fetch_zoo, index_of, named_indexes
+    from league.store.storage import Storage
 
     if write_index:
         if not folders or index:
             raise LeagueError("--write-index is for folders: name one.")
         for folder in folders:
-            (folder / INDEX_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(index_of(folder))) + b"\n")
+            text = msgspec.json.format(msgspec.json.encode(index_of(folder)))
+            Storage().atomic_write_bytes(folder / INDEX_FILE, text + b"\n")
     fetched = [fetch_zoo(address) for address in ([index] if index else [] if folders else named_indexes())]
     report = read_shelf([*(folders or ()), *(fetched if index else ())])
     typer.echo(report.to_json() if as_json else report.text())

@@ -67,6 +67,8 @@ def test_of_sides_that_differ_by_seeds_alone_one_in_twenty_is_taken_for_more() -
 
 
 def test_pairs_of_equal_seeds_have_students_interval() -> None:
+    from scipy import stats
+
     values = (0.1, 0.25, -0.05, 0.2)
     found, known = paired_difference(values), stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert (found.value, found.low, found.high) == pytest.approx((np.mean(values), known.low, known.high))
