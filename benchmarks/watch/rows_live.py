@@ -25,7 +25,7 @@ BEGUN_S = 180.0
 
 @dataclass
 class Seen:
-    """A reader's page. places: of the overview, every half second. heap: bytes of the overview's scripts."""
+    """A page as a reader saw it. places: of the overview, every half second. heap: bytes of the overview's scripts."""
 
     places: list[float] = field(default_factory=list)
     clicks: int = 0
