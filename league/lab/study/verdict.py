@@ -75,7 +75,8 @@ def verdict(
     num, better = len(differences), names[0] if found.value >= 0.0 else names[1]
     gap = abs(spent[0] - spent[1]) / max(*spent, 1e-9)
     if gap > MAX_BUDGET_GAP:
-        text = f"confounded: the arms have not spent the same, {spent[0]:.0f} and {spent[1]:.0f} core-seconds a run"
+        amounts = f"{number_text(spent[0])} and {number_text(spent[1])} core-seconds a run"
+        text = f"confounded: the arms have not spent the same, {amounts}"
         return ArmVerdict("confounded", found, "", None, text)
     if found.low is None or found.high is None:
         text = f"confounded: one seed does not tell {names[0]} and {names[1]} from their luck"
