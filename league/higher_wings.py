@@ -15,7 +15,11 @@ CONTENDERS: Mapping[str, str] = {
     "unix": "league.deploy.serving.served:find_served",
 }
 
-PROBES: Mapping[str, str] = {"best_response": "league.lab.exploit.best_response:BestResponse"}
+PROBES: Mapping[str, str] = {
+    "best_response": "league.lab.exploit.best_response:BestResponse",
+    "exploiter": "league.lab.exploit.best_response:BestResponse",
+}
+"""The second name is that of runs before release 0.4, which open as they did."""
 
 METRIC_SINKS: Mapping[str, str] = {"wandb": "league.see.trackers.wandb_sink:open_wandb_sink"}
 

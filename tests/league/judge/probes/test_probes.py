@@ -30,7 +30,7 @@ from league.see.reports.probes import probes_of
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.judge.probes.subjects import OLD, subject_of
 
-CHEAP = [name for name in PROBES if name != "best_response"]
+CHEAP = [name for name, where in PROBES.items() if where != PROBES["best_response"]]
 GAMES = {"mean_return": "gymnasium:CartPole-v1"}
 """Game that a probe measures in these tests; kuhn_poker for the others."""
 OWN = """
