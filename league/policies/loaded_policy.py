@@ -5,6 +5,7 @@ Shape letters: A actions, C core state size, K slots.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from league.agents.acting.search.search_policy import SearchPolicy
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights, adopt
-from league.envs.protocol import EnvError, EnvSpec
+from league.envs.protocol import BatchedEnv, EnvError, EnvSpec
 from league.policies.observation import (
     Observation,
     ObservationMismatch,
@@ -248,7 +249,7 @@ class LoadedMixture:
         return self._drawn.probs(obs, mask, seat=seat)
 
     def as_seat_policy(self, *, greedy: bool | None = None, search: int = 0) -> MixtureSeatPolicy:
-        """A batched copy for matches, which draws a member for each game and seat; arguments as of a single policy."""
+        """A batched copy for matches, which draws a member for each game and team; arguments as of a single policy."""
         return MixtureSeatPolicy(
             [(weight, policy.as_seat_policy(greedy=greedy, search=search)) for weight, policy in self.members]
         )
@@ -259,7 +260,7 @@ class LoadedMixture:
 
 
 class MixtureSeatPolicy:
-    """A mixture behind the door of `Policy`.
+    """A mixture behind the door of `Policy`. The seats of a team are played by one member, as what they agreed on.
 
     The first number of a slot's core state is the number of its member plus one: the zeros at the start of an episode
     mean "not drawn yet". The rest is the member's own core state.
@@ -272,6 +273,8 @@ class MixtureSeatPolicy:
         self._policies = [policy for _, policy in members]
         self._sizes = [int(getattr(policy, "core_size", 0)) for policy in self._policies]
         self._shares = np.cumsum([weight for weight, _ in members])
+        self._env: weakref.ref[BatchedEnv] | None = None  # in which the teams below play
+        self._teams: dict[tuple[int, int], tuple[int, set[int]]] = {}  # (game, team) -> member, and seats that have it
 
     @property
     def core_size(self) -> int:
@@ -282,8 +285,7 @@ class MixtureSeatPolicy:
         """Draw members for the slots whose episode begins, then ask every member that is present once."""
         core = inputs.core.copy()
         fresh = np.flatnonzero(core[:, 0] == 0)
-        drawn = np.searchsorted(self._shares, rng.random(len(fresh)) * self._shares[-1], side="right")
-        core[fresh, 0] = 1 + np.minimum(drawn, len(self._policies) - 1)
+        core[fresh, 0] = 1 + self._draw(inputs, fresh, rng)
         holders = core[:, 0].astype(np.int64) - 1
         actions: NDArray[np.generic] | None = None
         log_probs = np.zeros(len(inputs.slots), np.float32)
@@ -298,6 +300,29 @@ class MixtureSeatPolicy:
             core[mine, 1 : 1 + size] = part.core
         assert actions is not None, "inputs without slots"
         return ActOutputs(actions=actions, log_probs=log_probs, core=core)
+
+    def _draw(self, inputs: ActInputs, fresh: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Members for the slots whose episode begins, int64 [fresh].
+
+        In turns partners begin one after another: who begins takes the member of its team, or a new one where it has
+        had that one before, in the last episode.
+        """
+        found = np.searchsorted(self._shares, rng.random(len(fresh)) * self._shares[-1], side="right")
+        drawn = np.minimum(found, len(self._policies) - 1).astype(np.int64)
+        teams, turn = inputs.env.spec.teams, inputs.turn
+        if len(set(teams)) == len(teams):
+            return drawn
+        if self._env is None or self._env() is not inputs.env:
+            self._env, self._teams = weakref.ref(inputs.env), {}
+        for place, slot in enumerate(inputs.slots[fresh].tolist()):
+            seat = int(turn.seat[slot])
+            key, new = (int(turn.env_index[slot]), teams[seat]), (int(drawn[place]), set[int]())
+            member, seats = self._teams.get(key, new)
+            if seat in seats:
+                member, seats = new
+            self._teams[key] = (member, seats | {seat})
+            drawn[place] = member
+        return drawn
 
     def evaluate(self, inputs: ActInputs) -> Evaluation:
         """Of each slot its member's; before a member is drawn, the mean of all members, by weight."""

@@ -133,6 +133,22 @@ def test_a_member_of_a_mixture_plays_its_game_to_the_end() -> None:
     np.testing.assert_array_equal(first.actions, later.actions)
 
 
+def test_a_team_is_played_by_one_member_also_where_its_seats_begin_in_turns() -> None:
+    env = make(EnvConfig("team_matrix"), num_envs=200)
+    mixture = MixtureSeatPolicy([(0.5, RulePolicy(always(0))), (0.5, RulePolicy(always(2)))])
+    turn, rng = env.reset(0), np.random.default_rng(0)
+    blank = np.zeros((800, mixture.core_size), np.float32)
+    for _ in range(2):
+        by_seat = mixture.act(ActInputs(env, turn, np.arange(800), blank), rng).actions.reshape(200, 4)
+        assert (by_seat[:, 0] == by_seat[:, 1]).all() and (by_seat[:, 2] == by_seat[:, 3]).all()
+        assert 60 < (by_seat[:, 0] == by_seat[:, 2]).sum() < 140, "other teams draw their own"
+        assert 60 < (by_seat[:, 0] == 0).sum() < 140
+    seats = [np.flatnonzero(turn.seat == seat) for seat in range(4)]
+    in_turns = [mixture.act(ActInputs(env, turn, slots, blank[:200]), rng).actions for slots in seats]
+    assert (in_turns[0] == in_turns[1]).all() and (in_turns[2] == in_turns[3]).all()
+    assert (in_turns[0] != by_seat[:, 0]).any(), "a new episode has a new draw"
+
+
 def test_a_member_with_memory_keeps_it_within_a_mixture(tmp_path: Path) -> None:
     """A mixture of one LSTM plays a match exactly as that LSTM alone."""
     made = MadeRun(tmp_path / "run", env=FOUR, network=TINY_LSTM)
