@@ -40,8 +40,10 @@ from league.envs.decision_tree import TableGame
 from league.envs.registry import make
 from league.policies.auto_export import AUTO
 from league.policies.exact.behaviours import Array, Mixture, members_of
-from league.policies.exact.exploitability import seat_probs, team_exploitability
-from league.policies.loading import OpenRun, load_from_run, open_run
+from league.policies.exact.exploitability import seat_probs
+from league.policies.exact.exports import ExportSearch, open_to_play
+from league.policies.exact.team_game import team_exploitability
+from league.policies.loading import OpenRun, load_from_run
 
 CONFIG = ROOT / "configs" / "team_matrix.yaml"
 GAMES: Mapping[str, Mapping[str, int]] = {"trap": {}, "random": {"seed": 1}}
@@ -86,7 +88,7 @@ def _figures(name: str, population: str, seed: int, plan: Plan, latest: str) -> 
 
     def find() -> dict[str, float]:
         finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(budget))
-        return exploitabilities(open_run(run_dir))
+        return exploitabilities(open_to_play(run_dir, [AUTO], search=ExportSearch()))
 
     return plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from league.core.metagame.meta_game import exported_snapshots
+from league.core.metagame.meta_game import exported_snapshots, own_snapshots
 from league.core.state.state import LeagueState
 from league.errors import StorageError
 from league.policies.auto_export import EXACT, EXPORTS, ExactExports
@@ -65,8 +65,13 @@ def made_of(state: LeagueState) -> dict[str, str]:
 
 
 def candidates(state: LeagueState) -> list[str]:
-    """Trained snapshots, among which the least exploitable mixture is sought."""
-    return [name for name in exported_snapshots(state) if state.snapshots[name].trained_steps > 0]
+    """Trained snapshots, among which the least exploitable mixture is sought: of main agents; of all in team games.
+
+    There a counter may hold what no main agent finds, since no seat alone leaves a joint choice. Exact values tell.
+    """
+    has_teams = len(set(state.teams)) < len(state.teams)
+    names = own_snapshots(state) if has_teams else exported_snapshots(state)
+    return [name for name in names if state.snapshots[name].trained_steps > 0]
 
 
 def _parts(state: LeagueState, name: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots, own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings, strongest
 from league.core.state.records import ProbeReading, SnapshotInfo
@@ -144,7 +145,8 @@ def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
     ordered = sorted(exact.mixture.items(), key=lambda part: -part[1])
     members = tuple((weight, state.snapshots[name]) for name, weight in ordered)
     value = number_text(exact.values[EXACT])
-    reason = f"the mixture of main agents' snapshots that loses least to exact best responses: {value}"
+    whose = "main agents' " if {snapshot.role for _, snapshot in members} == {MAIN_ROLE} else ""
+    reason = f"the mixture of {whose}snapshots that loses least to exact best responses: {value}"
     return Selection(EXACT, members, reason, is_drawn=True)
 
 

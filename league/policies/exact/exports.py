@@ -20,6 +20,7 @@ from league.policies.auto_export import AUTO, EXACT, EXPORTS, ExactExports
 from league.policies.exact.behaviours import PolicyFunction, members_of
 from league.policies.exact.least_exploitable import least_exploitable
 from league.policies.exact.small_game import NoExactValue, SmallGame, small_game
+from league.policies.exact.team_game import TeamGame, team_game
 from league.policies.exact_file import candidates, made_of, write_exact
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import OpenRun, copies_at, frozen_copies, load_selection, open_run
@@ -116,7 +117,9 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: E
         f"{search.limit_s:.0f} s at most."
     )
     try:
-        game = small_game(run.env, limit_s=VISIT_FRACTION * search.limit_s, progress=_progress(search))
+        game = team_game(run.env) or small_game(
+            run.env, limit_s=VISIT_FRACTION * search.limit_s, progress=_progress(search)
+        )
     except NoExactValue as error:
         search.say(f"{error} The export is chosen without it.")
         return replace(known, refusal=str(error), is_current=True)
@@ -154,7 +157,9 @@ def _progress(search: ExportSearch) -> Callable[[int, int], None]:
     return progress
 
 
-def _least_exploitable(run: OpenRun, game: SmallGame, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
+def _least_exploitable(
+    run: OpenRun, game: SmallGame | TeamGame, *, go_on: Callable[[], bool]
+) -> tuple[dict[str, float], float]:
     """Snapshot -> weight of the mixture, and its NashConv.
 
     Raises:

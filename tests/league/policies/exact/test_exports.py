@@ -17,9 +17,12 @@ from league.judge.contenders.stored import find_stored
 from league.judge.matches.run_contenders import open_contenders
 from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
 from league.policies.exact import exports
+from league.policies.exact.behaviours import members_of
 from league.policies.exact.exports import ExportSearch, copies_to_play, open_to_play, with_exact
 from league.policies.exact.small_game import NoExactValue, SmallGame
-from league.policies.loading import open_run
+from league.policies.exact.team_game import team_exploitability
+from league.policies.exact_file import candidates
+from league.policies.loading import load_from_run, open_run
 from league.policies.select import UnknownPolicy, choose
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
@@ -203,3 +206,14 @@ def test_the_progress_of_a_visit_is_said_every_few_seconds(run: Path, monkeypatc
         "  5 s: 5,000 histories and 2 draws of chance visited, at most 37 s left",
         "  10 s: 10,000 histories and 2 draws of chance visited, at most 32 s left",
     ]
+
+
+def test_in_a_game_of_teams_whole_teams_reply_and_counters_count(tmp_path: Path) -> None:
+    start(tmp_path, tiny(env={"id": "team_matrix"}), env_steps=1_500)
+    run = open_to_play(tmp_path / "run", ["auto"], search=ExportSearch())
+    chosen = run.choose("auto")
+    assert run.exact is not None and chosen.members == run.choose(EXACT).members
+    assert {run.state.snapshots[name].role for name in candidates(run.state)} > {"main_agent", "main_exploiter"}
+    exploited = team_exploitability(run.env, members_of(load_from_run(run, "auto")))
+    assert 2.0 * exploited == pytest.approx(run.exact.values[EXACT], abs=1e-6)
+    assert run.exact.values[EXACT] <= min(run.exact.values.values())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.games.team_matrix import TeamMatrix
-from league.policies.exact.exploitability import drawn_nash_conv
+from league.policies.exact.team_game import TeamForm
 from league.run.own_trainer.own_league import League
 
 Plan = NDArray[np.float64]
@@ -75,5 +75,5 @@ def train(folder: Path, settings: dict[str, object], *, matches: int, seed: int)
 
 def exploitability(plans: list[Plan], weights: NDArray[np.float64]) -> float:
     """Of a mixture, of which each team draws a member."""
-    members = [list(probs(plan)) for plan in plans]
-    return drawn_nash_conv(TeamMatrix(num_envs=1).payoffs, TEAMS, weights, members) / 2
+    form = TeamForm(TeamMatrix(num_envs=1).payoffs, TEAMS)
+    return form.nash_conv(weights @ np.stack([form.plan(list(probs(plan))) for plan in plans])) / 2
