@@ -55,7 +55,8 @@ for add in (
 
 PANELS = {
     "Train": (
-        *("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets", "sweep", "sweep-report"),
+        *("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets"),
+        *("sweep", "sweep-report", "study"),
     ),
     "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve", "label"),
     "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),

@@ -308,7 +308,7 @@ class MixtureSeatPolicy:
         had that one before, in the last episode.
         """
         found = np.searchsorted(self._shares, rng.random(len(fresh)) * self._shares[-1], side="right")
-        drawn = np.minimum(found, len(self._policies) - 1).astype(np.int64)
+        drawn: NDArray[np.int64] = np.minimum(found, len(self._policies) - 1).astype(np.int64)
         teams, turn = inputs.env.spec.teams, inputs.turn
         if len(set(teams)) == len(teams):
             return drawn

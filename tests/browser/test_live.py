@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -49,7 +50,7 @@ def test_a_live_page_keeps_what_its_reader_holds(browser_page: OpenPage, report:
     page = browser_page()
     page.evaluate("document.querySelector('.figure').mark = 'kept'")
     page.click("#overview-checks summary")
-    _zoom(page)
+    _zoom(page, meanwhile=lambda: _wait_for_pictures(page, 2, report))
     page.evaluate("scrollTo(0, 200)")
     shown, pictures, places = page.inner_text("#plot-env-steps-per-second-legend"), _pictures(page), []
     while len(places) < 9 or _pictures(page) < pictures + 2:
@@ -200,16 +201,21 @@ def _beat(path: Path, *, ago_s: float = -60.0) -> None:
     folder.write_status(replace(status, heartbeat_at=time.time() - ago_s))
 
 
-def _zoom(page: Page) -> None:
-    """Drag over a part of the plot of the speed."""
+def _zoom(page: Page, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Drag over a part of the plot of the speed. meanwhile: called before the button is let go."""
     lines = page.locator("#plot-env-steps-per-second-lines .u-over")
     lines.scroll_into_view_if_needed()
-    box = lines.bounding_box()
+    box, before = lines.bounding_box(), None
+    while box != before:  # until what was opened above it has pushed it down
+        page.wait_for_timeout(100)
+        box, before = lines.bounding_box(), box
     assert box is not None
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 40)
     page.mouse.down()
     page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 60, steps=4)
+    meanwhile()
     page.mouse.up()
+    expect(page.locator("#plot-env-steps-per-second-lines")).to_have_attribute("data-range", re.compile(r"\d"))
 
 
 def _pictures(page: Page) -> int:

@@ -81,7 +81,7 @@ class TeamForm:
 
     def _worth(self, plan: Array, seat: int) -> Array:
         """[J], what each joint action of a team earns on average while the others play the plan."""
-        worth = self._earned[seat]
+        worth: Array = self._earned[seat]
         for other in reversed(range(self.num_seats)):  # from the last axis on, so that earlier ones keep their index
             if other != seat:
                 worth = np.tensordot(worth, self._part(plan, other), axes=(other, 0))

@@ -32,7 +32,7 @@ export function drawYardsticks(root, data, options = {}) {
   drawProbes(root, data.probes, options);
 }
 
-const CHANGING = ['past', 'exploiter']; // probes whose opponents change with the league
+const CHANGING = ['past', 'best_response', 'exploiter']; // probes whose opponents change with the league
 
 /** Draws a list of ProbeCurve: all scores against what never changes on one axis, other scales and others by themselves. */
 export function drawProbes(root, probes, options = {}) {
