@@ -65,14 +65,14 @@ def ratings_over_time(
       ratings: of the frozen policies, strongest first, as `league_ratings` gives them.
     """
     fixed = []
-    by_player: dict[str, list[RatingPoint]] = {}
+    by_player: dict[str, list[RatingRow]] = {}
     for row in ratings:
         if not row.games:
             continue
         if is_from_outside(row.policy):
             fixed.append(_point(row, 0))
         elif (snapshot := state.snapshots.get(row.policy)) is not None and snapshot.player in state.players:
-            by_player.setdefault(snapshot.player, []).append(_point(row, snapshot.trained_steps))
+            by_player.setdefault(snapshot.player, []).append(row)
     # The rows come strongest first, so that players come in the order of their best snapshots.
     shown, extent = page_of(list(by_player), what="players", offset=offset, limit=limit, most=MAX_PLAYERS)
     index = {name: number for number, name in enumerate(state.players)}
@@ -81,7 +81,7 @@ def ratings_over_time(
             name,
             state.players[name].role,
             index[name],
-            thinned(by_player[name], MAX_POINTS),
+            thinned([_point(row, state.snapshots[row.policy].trained_steps) for row in by_player[name]], MAX_POINTS),
         )
         for name in shown
     )

@@ -13,6 +13,8 @@ from league.see.reports.figures.intervals import win_rate_interval
 
 YARDSTICKS, MAX_YARDSTICKS = 6, 24
 """Fixed opponents shown by default and at most."""
+MAX_PLAYERS = 40
+"""Curves against one yardstick: more tell nobody anything, and take most of a request."""
 MAX_POINTS = 200
 """Snapshots of a curve."""
 
@@ -102,7 +104,7 @@ def probe_curves(state: LeagueState) -> tuple[ProbeCurve, ...]:
 
 
 def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
-    """Curves of the players whose snapshots have met one yardstick."""
+    """Curves of the players whose snapshots have met one yardstick; of many, those whose newest one scores best."""
     payoff, names = state.payoff, state.population.names
     cells = np.flatnonzero(payoff.away == yardstick)
     scores = payoff.scores_of(cells).sum(axis=1)
@@ -115,6 +117,8 @@ def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
         if snapshot is not None and snapshot.player in state.players and count:
             point = YardstickPoint(names[home], snapshot.trained_steps, score / count, low, high, int(count))
             by_player.setdefault(snapshot.player, []).append(point)
+    newest = {player: max(points, key=lambda point: point.trained_steps) for player, points in by_player.items()}
+    best = set(sorted(newest, key=lambda player: -newest[player].score)[:MAX_PLAYERS])
     return [
         YardstickCurve(
             names[yardstick],
@@ -124,5 +128,5 @@ def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
             thinned(by_player[player], MAX_POINTS),
         )
         for index, player in enumerate(state.players)
-        if player in by_player
+        if player in best
     ]

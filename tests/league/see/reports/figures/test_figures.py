@@ -164,6 +164,14 @@ def test_yardsticks_show_the_games_of_snapshots_with_fixed_opponents() -> None:
     assert figure.yardsticks.total == 1
 
 
+def test_of_many_players_those_are_shown_whose_newest_snapshot_scores_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = made_league().state
+    newest = {curve.player: curve.points[-1].score for curve in yardsticks(state).curves}
+    monkeypatch.setattr("league.see.reports.figures.yardsticks.MAX_PLAYERS", 1)
+    (curve,) = yardsticks(state).curves
+    assert len(newest) > 1 and newest[curve.player] == max(newest.values())
+
+
 def test_probes_are_shown_reading_by_reading() -> None:
     league = SimulatedLeague(three_roles())
     league.run(4)
