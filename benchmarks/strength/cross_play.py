@@ -5,9 +5,8 @@
 gains that changes all of its seats together, as a share of the largest gain there can be; 0 in an equilibrium of teams.
 Finished runs in `--runs` are used again and interrupted ones resumed; figures in `--results` are not found again.
 
-Every export is found for both alike. "last" is the main agent's newest snapshot. "nash" is the mixture over all
-snapshots of the run that loses least by exact payoffs, of which a member is drawn for each team. "auto" is what is
-played where nobody names an export.
+Both exports are found for both alike. "last" is the main agent's newest snapshot. "auto" is what is played where nobody
+names an export: here the mixture over all snapshots of the run that loses least to exact replies of whole teams.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
-
-import numpy as np
 
 from benchmarks.report import Report
 from benchmarks.strength.robustness import load_snapshot, main_snapshots
@@ -35,12 +31,8 @@ from benchmarks.strength.runs import (
     finished_run,
     wall_limit,
 )
-from league.core.metagame.solvers import regret_matching
-from league.envs.decision_tree import TableGame
-from league.envs.registry import make
 from league.policies.auto_export import AUTO
-from league.policies.exact.behaviours import Array, Mixture, members_of
-from league.policies.exact.exploitability import seat_probs
+from league.policies.exact.behaviours import members_of
 from league.policies.exact.exports import ExportSearch, open_to_play
 from league.policies.exact.team_game import team_exploitability
 from league.policies.loading import OpenRun, load_from_run
@@ -54,7 +46,7 @@ REQUIRED = 0.5
 """Most of the newest-only's exploitability that the league's may be, over the seeds."""
 LEAST = 0.02
 """Exploitability of the newest weights below which there is nothing to halve."""
-EXPORTS = ("last", "nash", AUTO)
+EXPORTS = ("last", AUTO)
 
 
 def measure(names: Sequence[str], plan: Plan) -> Report:
@@ -98,39 +90,8 @@ def exploitabilities(run: OpenRun) -> dict[str, float]:
     low, high = run.spec.return_range or (-1.0, 1.0)
     scale = (high - low) / 2
     last = members_of(load_snapshot(run, main_snapshots(run)[-1]))
-    exports = {"last": last, "nash": team_nash(run), AUTO: members_of(load_from_run(run, AUTO))}
+    exports = {"last": last, AUTO: members_of(load_from_run(run, AUTO))}
     return {name: team_exploitability(run.env, mixture) / scale for name, mixture in exports.items()}
-
-
-def team_nash(run: OpenRun) -> Mixture:
-    """The mixture over all snapshots of a run that loses least as a team, from exact payoffs."""
-    snapshots = [snapshot for snapshot in run.state.snapshots.values() if snapshot.player]
-    policies = [members_of(load_snapshot(run, snapshot))[0][1] for snapshot in snapshots]
-    with closing(make(run.env, num_envs=1)) as game:
-        assert isinstance(game, TableGame)
-        plans = [seat_probs(game, [policy], np.ones(1)) for policy in policies]
-        weights = least_exploitable_weights(team_values(game.payoffs[..., 0].astype(np.float64), plans))
-    return [(weight, policy) for weight, policy in zip(weights.tolist(), policies, strict=True) if weight > 0]
-
-
-def least_exploitable_weights(values: Array) -> Array:
-    """[M], the mixture that loses least. values: [M, M], as `team_values` has them."""
-    scale = max(float(np.abs(values).max()), 1e-9)
-    weights: Array = regret_matching(0.5 + 0.5 * values / scale, tolerance=1e-3)
-    return weights
-
-
-def team_values(earned: Array, plans: Sequence[Sequence[Array]]) -> Array:
-    """[M, M], what the first team earns with each member against each other one, in a game of two teams of two.
-
-    Args:
-      earned: [A, A, A, A]. plans: [M][4] action probabilities by seat; seats 0 and 1 are the first team.
-    """
-    first = np.stack([np.outer(plan[0], plan[1]).reshape(-1) for plan in plans])
-    second = np.stack([np.outer(plan[2], plan[3]).reshape(-1) for plan in plans])
-    joint = first.shape[1]
-    values: Array = first @ earned.reshape(joint, joint).astype(np.float64) @ second.T
-    return 0.5 * (values - values.T)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

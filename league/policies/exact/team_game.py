@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.decision_tree import TableGame
-from league.envs.protocol import EnvConfig
+from league.envs.protocol import BatchedEnv, EnvConfig
 from league.envs.registry import make
-from league.policies.exact.behaviours import Array, Mixture, PolicyFunction, weighed
-from league.policies.exact.exploitability import seat_probs
+from league.policies.exact.behaviours import Array, Mixture, PolicyFunction, probs_of, weighed
 from league.policies.exact.small_game import NoExactValue
 
 
@@ -103,7 +102,7 @@ class TeamGame:
     def plans(self, policies: Sequence[PolicyFunction]) -> Array:
         """[M, Q], the plans of policies."""
         with closing(make(self.env, num_envs=1)) as game:
-            return np.stack([self.form.plan(seat_probs(game, [policy], np.ones(1))) for policy in policies])
+            return np.stack([self.form.plan(seat_probs(game, policy)) for policy in policies])
 
     def nash_conv(self, policy: PolicyFunction | Mixture) -> float:
         """NashConv of whole teams, of which each draws a member of the mixture."""
@@ -137,3 +136,14 @@ def team_game(env: EnvConfig) -> TeamGame | None:
         if not isinstance(game, TableGame) or game.rounds != 1 or len(set(teams)) in (1, len(teams)):
             return None
         return TeamGame(env, TeamForm(game.payoffs, teams))
+
+
+def seat_probs(game: BatchedEnv, policy: PolicyFunction) -> list[Array]:
+    """Action probabilities [A_s] of each seat in a one-shot game."""
+    turn = game.reset(0)
+    assert isinstance(game, TableGame) and turn.seat.tolist() == list(range(game.spec.num_seats))
+    legal = turn.action_mask
+    if legal is None:
+        legal = np.ones((turn.seat.size, game.spec.actions.num_actions), np.bool_)
+    probs = probs_of(policy, turn.obs, legal)
+    return [probs[seat, :count] for seat, count in enumerate(game.payoffs.shape[:-1])]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.games.team_matrix import TeamMatrix
+from league.policies.exact.least_exploitable import least_exploitable
 from league.policies.exact.team_game import TeamForm
 from league.run.own_trainer.own_league import League
 
@@ -73,7 +74,7 @@ def train(folder: Path, settings: dict[str, object], *, matches: int, seed: int)
     return frozen
 
 
-def exploitability(plans: list[Plan], weights: NDArray[np.float64]) -> float:
-    """Of a mixture, of which each team draws a member."""
+def least_exploitability(frozen: dict[str, Plan]) -> float:
+    """The gain of a whole team against the best mixture of snapshots, of which each team draws a member."""
     form = TeamForm(TeamMatrix(num_envs=1).payoffs, TEAMS)
-    return form.nash_conv(weights @ np.stack([form.plan(list(probs(plan))) for plan in plans])) / 2
+    return least_exploitable(form, np.stack([form.plan(list(probs(plan))) for plan in frozen.values()])).nash_conv / 2
