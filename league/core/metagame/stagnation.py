@@ -43,7 +43,9 @@ PERMUTATIONS = 1_999
 SEED = 20_240_607
 TELLING = (0.03, 0.97)
 """Mean scores between which a yardstick tells policies apart."""
-NOT_FIXED = ("past", "best_response", "exploiter")
+LEARNT_REPLY = ("best_response", "exploiter")
+"""The probe by a fresh player, and its name in older runs."""
+NOT_FIXED = ("past", *LEARNT_REPLY)
 """Probes whose opponents change with the league, or by chance."""
 MIN_LOSS = 1e-6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from league.core import diagnosis
 from league.core.gates.gates import beaten_at
 from league.core.metagame.cycles import league_cycles
 from league.core.metagame.meta_game import exported_snapshots
-from league.core.metagame.probe_series import series_of
+from league.core.metagame.probe_series import Point, series_of
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
-from league.core.metagame.stagnation import find_stagnation, saturated
+from league.core.metagame.stagnation import LEARNT_REPLY, find_stagnation, saturated
 from league.core.state.events import Evidence
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState, PlayerState
@@ -294,28 +294,31 @@ def stagnation(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
 
 def unlearnt(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """A newest snapshot that clearly loses to an earlier one."""
-    for one in series_of(state).values():
-        newest = one.points[-1]
-        if one.probe == "past" and newest.high < WORST_PAST:
-            yield RunFinding(
-                "the past is unlearnt",
-                f"{newest.snapshot} loses to {newest.note}, which came before it.",
-                f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}] over {newest.games} games",
-                "give past opponents a larger share of the games (less self_play), or export the mixture",
-            )
+    for newest in _losses(state, ("past",)):
+        yield RunFinding(
+            "the past is unlearnt",
+            f"{newest.snapshot} loses to {newest.note}, which came before it.",
+            f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}] over {newest.games} games",
+            "give past opponents a larger share of the games (less self_play), or export the mixture",
+        )
 
 
 def exploited(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
     """A newest snapshot that a fresh player beats clearly, after training against nothing else."""
-    for one in series_of(state).values():
-        newest = one.points[-1]
-        if one.probe == "best_response" and newest.high < WORST_PAST:
-            yield RunFinding(
-                "a fresh player beats the newest snapshot",
-                f"{newest.snapshot} is exploitable by a learner of a small budget.",
-                f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}]; the player {newest.note}",
-                "export average or mixture, of which a fresh player finds less; or train with main exploiters",
-            )
+    for newest in _losses(state, LEARNT_REPLY):
+        learnt = f"; the player {newest.note}" if newest.note else ""
+        yield RunFinding(
+            "a fresh player beats the newest snapshot",
+            f"{newest.snapshot} is exploitable by a learner of a small budget.",
+            f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}]{learnt}",
+            "export average or mixture, of which a fresh player finds less; or train with main exploiters",
+        )
+
+
+def _losses(state: LeagueState, probes: Sequence[str]) -> Iterator[Point]:
+    """The newest readings of some probes in which a snapshot lost with its whole interval."""
+    newest = (series.points[-1] for series in series_of(state).values() if series.probe in probes)
+    return (point for point in newest if point.high < WORST_PAST)
 
 
 Check = Callable[[LeagueState, RunHistory], Iterator[RunFinding]]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Request, Response
 
 from league.see.page.guard import Keys
-from league.see.page.runs.command_output import command_output
+from league.see.page.runs.command_output import written_by
 from league.see.page.runs.library import Library
 from league.see.page.runs.metric_history import MetricHistory
 from league.see.reports.figures.comparison import Comparison, comparison
@@ -38,7 +36,8 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         names = named_runs(request)
         headers = {"content-disposition": f'attachment; filename="{_file_name(names)}"'}
         with writing:
-            return Response(written(library, names), media_type="text/html; charset=utf-8", headers=headers)
+            content = written_by(["report", *(str(library.folder(name).path) for name in names), "--html"])
+        return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def named_runs(request: Request) -> list[str]:
@@ -51,19 +50,6 @@ def named_runs(request: Request) -> list[str]:
     if not 1 <= len(names) <= MAX_RUNS:
         raise HTTPException(422, f"give 1 to {MAX_RUNS} runs, not {len(names)}")
     return names
-
-
-def written(library: Library, names: list[str]) -> bytes:
-    """The report of `league report --html` on runs.
-
-    Raises:
-      UnknownRun: there is none of a name. LeagueError: it cannot be written.
-    """
-    paths = [str(library.folder(name).path) for name in names]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "report.html"
-        command_output(["report", *paths, "--html", str(file)])
-        return file.read_bytes()
 
 
 def _file_name(names: list[str]) -> str:

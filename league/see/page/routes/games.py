@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from league.core.state.records import bot_name, is_bot
 from league.errors import LeagueError
 from league.see.page.guard import Keys
-from league.see.page.runs.command_output import command_output
+from league.see.page.runs.command_output import written_by
 from league.see.page.runs.library import Library
 from league.see.page.runs.opened_run import OpenedRun
 
@@ -129,10 +128,7 @@ def _drawn_apart(file: Path, game: int) -> object:
     Raises:
       LeagueError: the user has not trusted it, it takes too long, or it takes another course here.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        view = Path(folder) / "game.json"
-        command_output(["replay", str(file), "--game", str(game), "--json", str(view)], longest_s=DRAWN_WITHIN_S)
-        return msgspec.Raw(view.read_bytes())
+    return msgspec.Raw(written_by(["replay", str(file), "--game", str(game), "--json"], longest_s=DRAWN_WITHIN_S))
 
 
 def _begin(store: SessionStore, run: OpenedRun, wanted: NewGame) -> object:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from league.errors import LeagueError
 from league.processes.child_process import run_within
@@ -30,3 +32,11 @@ def command_output(arguments: Sequence[str], *, longest_s: float = LONGEST_S) ->
         said = "\n".join(line for line in lines if not line.endswith(" ..."))  # the others are stages of its work
         raise LeagueError(said.strip().removeprefix("league: ") or f"{command} ended with code {done.returncode}.")
     return done.stdout
+
+
+def written_by(arguments: Sequence[str], *, longest_s: float = LONGEST_S) -> bytes:
+    """The file that `league ARGUMENTS FILE` writes; arguments and errors as of `command_output`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "written"
+        command_output([*arguments, str(file)], longest_s=longest_s)
+        return file.read_bytes()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from league.errors import LeagueError, nearest
 from league.judge.pools.folder import PoolFolder
@@ -18,6 +20,9 @@ MAX_RUNS = 1_000
 WORKERS = 2
 SWEEP_FILE, OF_SWEEP = "study.journal", "~"
 """The file that makes a folder a sweep, and what stands between its name and the number of a trial."""
+
+
+T = TypeVar("T")
 
 
 class UnknownRun(LeagueError):  # noqa: N818
@@ -102,10 +107,7 @@ class Library:
         sweep, is_trial, number = name.partition(OF_SWEEP)
         if is_trial:
             return self._trial(sweep, number)
-        folders = self.folders()
-        if name not in folders:
-            raise UnknownRun(f"there is no run {name!r}{nearest(name, folders)}")
-        return folders[name]
+        return _known(name, self.folders(), "run")
 
     def _trial(self, name: str, number: str) -> RunFolder:
         path = self.sweep(name) / "trials" / number
@@ -119,10 +121,7 @@ class Library:
         Raises:
           UnknownRun: there is none.
         """
-        sweeps = self.sweeps()
-        if name not in sweeps:
-            raise UnknownRun(f"there is no sweep {name!r}{nearest(name, sweeps)}")
-        return sweeps[name]
+        return _known(name, self.sweeps(), "sweep")
 
     def pool(self, name: str) -> PoolFolder:
         """The rating pool of that name.
@@ -130,10 +129,7 @@ class Library:
         Raises:
           UnknownRun: there is none.
         """
-        pools = self.pools()
-        if name not in pools:
-            raise UnknownRun(f"there is no pool {name!r}{nearest(name, pools)}")
-        return pools[name]
+        return _known(name, self.pools(), "pool")
 
     def close_gone(self) -> None:
         """Close every open run whose folder is there no more."""
@@ -147,3 +143,10 @@ class Library:
             for run in self._open.values():
                 run.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _known(name: str, found: Mapping[str, T], what: str) -> T:
+    """The entry of a name. Raises UnknownRun: nothing has."""
+    if name not in found:
+        raise UnknownRun(f"there is no {what} {name!r}{nearest(name, found)}")
+    return found[name]

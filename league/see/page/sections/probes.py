@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from league.run.monitor import names
@@ -13,7 +15,7 @@ from league.see.reports.figures.yardsticks import MAX_POINTS, ProbeCurve, probe_
 from league.see.reports.probes import ProbesReport, probes_of
 
 MAX_READINGS = 60
-"""Newest readings that the table lists."""
+"""Newest readings of a yardstick that are sent."""
 
 
 class ProbeCost(msgspec.Struct, frozen=True):
@@ -24,61 +26,30 @@ class ProbeCost(msgspec.Struct, frozen=True):
     core_seconds: tuple[float, ...]
 
 
-class ProbeReadingRow(msgspec.Struct, frozen=True):
-    """One reading. number: of the probe. core_seconds: of the whole probe, which may have several readings."""
-
-    number: int
-    probe: str
-    yardstick: str
-    snapshot: str
-    env_steps: int
-    value: float
-    low: float
-    high: float
-    games: int
-    core_seconds: float
-    note: str
-
-
 class ProbesSection(msgspec.Struct, frozen=True):
     """The probes of a run.
 
     Fields:
-      curves: readings over the run. costs: by probe. rows: the newest readings first.
-      ended, core_seconds, open, unfit, problems, remarks: see `ProbesReport`.
+      report: with the newest readings of every yardstick. curves: readings over the run. costs: by probe.
       run_core_seconds: of the whole run so far, None where it was not reported.
-      expected: where nothing was measured yet, when the first probe comes.
     """
 
+    report: ProbesReport
     curves: tuple[ProbeCurve, ...]
     costs: tuple[ProbeCost, ...]
-    rows: tuple[ProbeReadingRow, ...]
-    ended: int
-    core_seconds: float
     run_core_seconds: float | None
-    open: str
-    unfit: dict[str, str]
-    problems: dict[str, str]
-    remarks: dict[str, str]
-    expected: str
 
 
 def read(run: OpenedRun, query: NoQuery) -> ProbesSection:
     """The probes of a run."""
     report = probes_of(run.state, run=str(run.path))
     last = run.metrics.last
+    newest = tuple(replace(series, points=series.points[-MAX_READINGS:]) for series in report.series)
     return ProbesSection(
+        report=replace(report, series=newest, expected=expected_probe(run)),
         curves=probe_curves(run.state),
         costs=costs_of(report),
-        rows=_rows(report),
-        ended=report.ended,
-        core_seconds=report.core_seconds,
         run_core_seconds=None if last is None else last.values.get(names.CORE_S.name),
-        open=report.open,
-        unfit=report.unfit,
-        problems=report.problems,
-        remarks=report.remarks,
-        expected=expected_probe(run),
     )
 
 
@@ -98,24 +69,3 @@ def costs_of(report: ProbesReport) -> tuple[ProbeCost, ...]:
         chosen = spread(len(steps), MAX_POINTS)
         costs.append(ProbeCost(probe, tuple(steps[one] for one in chosen), tuple(sums[one] for one in chosen)))
     return tuple(costs)
-
-
-def _rows(report: ProbesReport) -> tuple[ProbeReadingRow, ...]:
-    rows = [
-        ProbeReadingRow(
-            point.number,
-            series.probe,
-            series.yardstick,
-            point.snapshot,
-            point.env_steps,
-            point.value,
-            point.low,
-            point.high,
-            point.games,
-            point.core_seconds,
-            point.note,
-        )
-        for series in report.series
-        for point in series.points[-MAX_READINGS:]
-    ]
-    return tuple(sorted(rows, key=lambda row: -row.number)[:MAX_READINGS])

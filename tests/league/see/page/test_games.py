@@ -79,10 +79,9 @@ def test_a_game_of_foreign_code_is_drawn_by_another_process_and_only_where_it_is
 
     def drawn(command: list[str], *, longest_s: float) -> bytes:
         commands.append((command[:2], longest_s))
-        Path(command[-1]).write_text('{"frames": []}')
-        return b""
+        return b'{"frames": []}'
 
-    monkeypatch.setattr("league.see.page.routes.games.command_output", drawn)
+    monkeypatch.setattr("league.see.page.routes.games.written_by", drawn)
     path = f"{RUN}/replays/foreign.replay"
     refused = client.get(path)
     assert refused.status_code == 422 and game in refused.json()["error"] and commands == []
