@@ -6,10 +6,14 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from league.core.state.probe_events import ProbeBegun, ProbeEnded
+from league.core.state.records import ProbeOutcome, ProbeReading, ProbeTask
 from league.see.page.page_parts import SECTIONS
+from league.store.run_folder import RunFolder
 from tests.browser.conftest import SIZES, WAIT_MS, OpenPage, check_axe, show, shown
 from tests.league.commands import wait_until
 from tests.league.see.page.live_page import Served
+from tests.league.see.page.page_runs import write_part
 from tests.league.tiny_runs import events_of, state_of
 
 
@@ -138,6 +142,19 @@ def test_a_readers_page_shows_everything_and_draws_no_operation(
     show(page, "fleet")
     expect(page.locator("tbody tr")).not_to_have_count(0)
     assert page.get_by_role("link", name="Park").count() == 0
+
+
+def test_a_reading_of_a_probe_is_listed_with_its_cost(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
+    run, _ = live_page
+    task = ProbeTask(1, "yardsticks", next(iter(state_of(run).snapshots)), ())
+    reading = ProbeReading("bot:random", 0.75, 0.7, 0.8, 40, "score", "a note")
+    write_part(RunFolder(run), [ProbeBegun(task), ProbeEnded(ProbeOutcome(1, (reading,), 4.0))])
+    page = browser_page("probes")
+    expect(page.locator("main tbody tr:has-text('a note')")).to_have_count(1)
+    row = page.inner_text("main tbody tr:has-text('a note')")
+    assert all(part in row for part in ("1: yardsticks", "bot:random", "0.75", "a note"))
+    assert "4" in page.inner_text("dl.figures") and page.locator("canvas").count() == 2
+    check_axe(page)
 
 
 def _width_of(page: Page) -> int:

@@ -63,6 +63,14 @@ def write_run(path: Path, *, leases: int = 60, live: bool = False) -> RunFolder:
     return folder
 
 
+def write_part(folder: RunFolder, events: list[object]) -> None:
+    """Append events to the journal of a run."""
+    journal = Journal.open(folder.journal_path, events=EVENTS, at_least_seq=0)
+    journal.append(events, wall_time=5.0)
+    journal.commit()
+    journal.close()
+
+
 def write_status(folder: RunFolder, *, live: bool) -> None:
     """A heartbeat of this process."""
     now = time.time()

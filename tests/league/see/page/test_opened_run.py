@@ -26,20 +26,13 @@ from league.store.journal import Journal
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from tests.league.commands import wait_until
-from tests.league.see.page.page_runs import made_league, write_run
+from tests.league.see.page.page_runs import made_league, write_part, write_run
 
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as made:
         yield made
-
-
-def write_part(folder: RunFolder, events: list[object]) -> None:
-    journal = Journal.open(folder.journal_path, events=EVENTS, at_least_seq=0)
-    journal.append(events, wall_time=5.0)
-    journal.commit()
-    journal.close()
 
 
 def test_the_state_is_extended_from_the_tail(tmp_path: Path, pool: ThreadPoolExecutor) -> None:

@@ -7,11 +7,11 @@ import {drawProbes} from '../plots/ratings.js';
 export const title = 'Probes';
 export const usesCourse = true;
 
-const MOST_ROWS = 60;
+const ROWS = 60;
 
 export function render(root, data, context) {
   const options = {level: 2, ...context.plots}, report = data.report;
-  const rows = report.series.flatMap(({probe, yardstick, points}) => points.map((point) => ({...point, probe, yardstick}))).sort((a, b) => b.number - a.number).slice(0, MOST_ROWS);
+  const rows = report.series.flatMap(({probe, yardstick, points}) => points.map((point) => ({...point, probe, yardstick}))).sort((a, b) => b.number - a.number).slice(0, ROWS);
   if (report.expected) root.append(note(report.expected));
   if (report.ended) {
     const share = data.run_core_seconds ? percent(report.core_seconds / data.run_core_seconds, 1) : null;
