@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import yaml
 
 from benchmarks.peers import judge
 from benchmarks.peers.games import GAMES, Game
-from benchmarks.peers.peer_list import ARMS, PEERS, POPULATIONS, venv_of
+from benchmarks.peers.peer_list import ARMS, LEAGUE, PEERS, POPULATIONS, venv_of
 from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import ROOT, core_budget, wall_limit
 from league.processes.processor_time import children_cpu_seconds
@@ -24,6 +24,8 @@ from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
 LEAGUE_COMMAND = str(Path(sys.executable).with_name("league"))
+NO_TRAINING = ("wandb.mode=disabled", "evaluation.bots=[]")
+"""Settings that train nothing: no tracker, and no bots met after the training, since the judge here meets them."""
 Figures = Mapping[str, Any]
 
 
@@ -58,15 +60,11 @@ class Place:
         return self.results / "trained" / (cell.name if cell.peer in POPULATIONS else f"{cell.name}.npz")
 
 
-def cells_of(
-    games: Iterable[str], peers: Iterable[str], budgets: Iterable[float], seeds: Iterable[int]
-) -> list[Cell]:
+def cells_of(games: Iterable[str], peers: Iterable[str], budgets: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
     """All cells: the smallest budget first, then by seed; those that are compared lie side by side in time."""
     order = list(GAMES)
     cells = [Cell(budget, game, seed, peer) for budget in budgets for game in games for seed in seeds for peer in peers]
-    return sorted(
-        cells, key=lambda cell: (cell.core_seconds, cell.seed, order.index(cell.game), ARMS.index(cell.peer))
-    )
+    return sorted(cells, key=lambda cell: (cell.core_seconds, cell.seed, order.index(cell.game), ARMS.index(cell.peer)))
 
 
 def missing(cells: Sequence[Cell], place: Place) -> list[Cell]:
@@ -127,7 +125,8 @@ def _train_league(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]
     log = run_dir.with_suffix(".log")
     config = place.results / "trained" / f"{cell.game}.yaml"
     config.write_text(game_yaml(game))
-    settings = [f"seed={cell.seed}", core_budget(cell.core_seconds), "wandb.mode=disabled", *POPULATIONS[cell.peer]]
+    budget = core_budget(cell.core_seconds)
+    settings = [f"seed={cell.seed}", budget, *NO_TRAINING, *POPULATIONS[cell.peer]]
     words = [word for setting in settings for word in ("-s", setting)]
     command = [LEAGUE_COMMAND, "train", str(config), "--run-dir", str(run_dir), *words]
     if RunFolder(run_dir).config_path.is_file():
@@ -150,7 +149,7 @@ def _train_peer(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]:
         "kwargs": dict(game.env.kwargs),
         "original": game.original,
         "hidden": hidden_of(cell.game, cell.core_seconds, place),
-        "core_seconds": cell.core_seconds,
+        "core_seconds": allowed(cell, place),
         "seed": cell.seed,
         "out": str(out),
     }
@@ -163,6 +162,15 @@ def _train_peer(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]:
         return json.loads(out.with_suffix(".json").read_text()) | {"hidden": asked["hidden"]}
 
     return run
+
+
+def allowed(cell: Cell, place: Place) -> float:
+    """Core-seconds of a peer: those of the whole process tree of League's run, whose budget leaves out its start.
+
+    Where there is no such run, the budget itself.
+    """
+    league = stored(replace(cell, peer=LEAGUE), place)
+    return cell.core_seconds if league is None else max(cell.core_seconds, float(league["core_seconds"]))
 
 
 def game_yaml(game: Game) -> str:

@@ -40,7 +40,11 @@ PEERS: Mapping[str, Peer] = {
     "sb3_ppo": Peer("benchmarks.peers.trainers.sb3_ppo", ("stable-baselines3==2.9.2", "sb3-contrib==2.9.2")),
     "tianshou_ppo": Peer("benchmarks.peers.trainers.tianshou_ppo", ("tianshou==2.0.1",)),
 }
-NOT_HERE: Mapping[str, str] = {}
+NOT_HERE: Mapping[str, str] = {
+    "nash_pg": "the wheel of open-spiel 2.0.2, the newest in the index, has no python/pytorch/nash_pg.py",
+    "pufferlib": "3.0.0 downloads raylib from outside of the index while it builds; with NO_OCEAN=1 its setup.py ends"
+    " in a NameError (c_extension_paths); pufferlib-core 3.0.23 is for torch 2.9.0 and needs libcudart.so.12",
+}
 """Peer that cannot take part -> why."""
 ARMS = (*POPULATIONS, *PEERS)
 
@@ -48,7 +52,10 @@ ARMS = (*POPULATIONS, *PEERS)
 def commands_of(peer: Peer, venv: Path, *, python: str = sys.executable) -> list[list[str]]:
     """The commands that make the venv of a peer, in their order."""
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    return [[python, "-m", "venv", str(venv)], [*pip, "--constraint", str(ROOT / "constraints.txt"), *peer.requirements]]
+    return [
+        [python, "-m", "venv", str(venv)],
+        [*pip, "--constraint", str(ROOT / "constraints.txt"), *peer.requirements],
+    ]
 
 
 def venv_of(name: str, folder: Path) -> Path:

@@ -26,9 +26,7 @@ class SearchPolicy:
         pyspiel = importlib.import_module("pyspiel")
         self._game = pyspiel.load_game(spiel)
         evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
-        self._bot = pyspiel.MCTSBot(
-            self._game, evaluator, EXPLORATION, simulations, MEMORY_MIB, True, seed, False
-        )
+        self._bot = pyspiel.MCTSBot(self._game, evaluator, EXPLORATION, simulations, MEMORY_MIB, True, seed, False)
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """See `Policy.act`."""

@@ -97,8 +97,8 @@ def difference(game: Game, ours: Sequence[Figures], theirs: Sequence[Figures]) -
     if game.judge == RETURN:
         return _welch(*(np.array(side[0]["returns"]) for side in (ours, theirs)))
     if game.judge == LADDER:
-        one, other = (np.log(resampled_levels(rungs_of(side[0]), seed=SEED + k)) for k, side in enumerate((ours, theirs)))
-        low, high = np.quantile(one - other, [0.025, 0.975])
+        draws = [resampled_levels(rungs_of(side[0]), seed=SEED + k) for k, side in enumerate((ours, theirs))]
+        low, high = np.quantile(np.log(draws[0] / draws[1]), [0.025, 0.975])
         return Difference(value, float(low), float(high))
     return Difference(value)
 
@@ -151,9 +151,7 @@ def _add_cell(report: Report, cell: Cell, figures: Figures) -> None:
     report.add(f"{title}: spent", figures["core_seconds"], "core-s")
 
 
-def _add_versus(
-    report: Report, cell: Cell, found: Mapping[Cell, Figures], place: Place, *, plays: bool
-) -> None:
+def _add_versus(report: Report, cell: Cell, found: Mapping[Cell, Figures], place: Place, *, plays: bool) -> None:
     """The score of the defaults against a peer, with the same seed."""
     ours = Cell(cell.core_seconds, cell.game, cell.seed, LEAGUE)
     if cell.peer == LEAGUE or ours not in found or GAMES[cell.game].judge == RETURN:

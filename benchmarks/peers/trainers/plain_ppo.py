@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Network(nn.Module):
 
 def _chain(sizes: tuple[int, ...], *, last_gain: float) -> nn.Sequential:
     modules: list[nn.Module] = []
-    for place, (width, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for place, (width, after) in enumerate(pairwise(sizes)):
         is_last = place == len(sizes) - 2
         layer = nn.Linear(width, after)
         nn.init.orthogonal_(layer.weight, last_gain if is_last else 2**0.5)
@@ -172,7 +173,8 @@ class Trainer:
             actions = drawn(np.exp(log_probs.astype(np.float64)), self._rng).tolist()
             chosen: dict[int, dict[Any, int]] = {}
             for row, (game, seat, _, _) in enumerate(due):
-                decision = Decision(obs[row], legal[row], actions[row], float(log_probs[row, actions[row]]), values[row])
+                log_prob = float(log_probs[row, actions[row]])
+                decision = Decision(obs[row], legal[row], actions[row], log_prob, values[row])
                 self._sequences.setdefault((game, seat), Sequence()).decisions.append(decision)
                 chosen.setdefault(game, {})[seat] = actions[row]
             for game, moves in chosen.items():

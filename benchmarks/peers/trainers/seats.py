@@ -85,8 +85,9 @@ def order_given() -> Order:
 
 def save_layers(path: Path, layers: Sequence[Layer], *, squash: str) -> None:
     """Write dense layers, (weight [out, in], bias [out]) each, with the name of what lies between them."""
-    arrays = {f"{kind}{place}": array for place, layer in enumerate(layers) for kind, array in zip("wb", layer)}
-    np.savez(path, squash=np.array(squash), **arrays)
+    weights = {f"w{place}": weight for place, (weight, _) in enumerate(layers)}
+    biases = {f"b{place}": bias for place, (_, bias) in enumerate(layers)}
+    np.savez(path, squash=np.array(squash), **weights, **biases)
 
 
 def dense_layers(modules: Sequence[Any]) -> list[Layer]:
