@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from benchmarks.peers.trainers.seats import Order, dense_layers, drawn, order_given, parted
 
-GAMES = 16
-ROLLOUT = 2_048
-MINIBATCHES, EPOCHS = 4, 4
+GAMES = 8
+ROLLOUT = 1_024
+MINIBATCH, EPOCHS = 128, 4
 LEARNING_RATE = 2.5e-4
 GAMMA, LAMBDA, CLIP, ENTROPY, VALUE, MAX_NORM = 0.99, 0.95, 0.2, 0.01, 0.5, 0.5
 
@@ -201,7 +201,7 @@ class Trainer:
         )
         returns = advantages + values
         for _ in range(EPOCHS):
-            for rows in torch.randperm(len(batch)).chunk(MINIBATCHES):
+            for rows in torch.randperm(len(batch)).split(MINIBATCH):
                 log_probs = self.network.log_probs(obs[rows], legal[rows])
                 ratio = (log_probs.gather(1, actions[rows, None])[:, 0] - before[rows]).exp()
                 gain = (advantages[rows] - advantages[rows].mean()) / (advantages[rows].std() + 1e-8)

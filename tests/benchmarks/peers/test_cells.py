@@ -85,11 +85,22 @@ def test_a_stored_network_plays_legal_actions_by_its_logits(tmp_path: Path) -> N
     bot = NetworkBot(str(tmp_path / "net.npz"), 0.0, seed=1)
     probs = bot.probs({"board": obs[:, :4].reshape(5, 2, 2), "seat": obs[:, 4:]}, legal)
     assert probs == pytest.approx(odds / odds.sum(axis=1, keepdims=True), rel=1e-5)
-    chosen = np.stack([drawn(probs, rng) for _ in range(2_000)])
-    shares = np.stack([(chosen == action).mean(axis=0) for action in range(3)], axis=1)
+    chosen = drawn(np.repeat(probs, 4_000, axis=0), rng).reshape(5, 4_000)
+    shares = np.stack([(chosen == action).mean(axis=1) for action in range(3)], axis=1)
     assert np.abs(shares - probs).max() < 0.05
     assert shares[~legal].sum() == 0.0
     assert DenseNetwork.load(tmp_path / "net.npz").probs(obs, legal) == pytest.approx(probs)
+
+
+def test_an_action_of_no_probability_is_never_drawn() -> None:
+    class AtTheEnds(np.random.Generator):
+        """Draws the two ends of the interval."""
+
+        def random(self, *args: object, **kwargs: object) -> np.ndarray:  # type: ignore[override]
+            return np.array([[0.0], [1.0 - 1e-16]])
+
+    probs = np.array([[0.0, 0.5, 0.5], [0.5, 0.5, 0.0]])
+    assert drawn(probs, AtTheEnds(np.random.PCG64())).tolist() == [1, 1]
 
 
 def test_what_an_env_shows_becomes_numbers_in_the_order_of_the_fields() -> None:
