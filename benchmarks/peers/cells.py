@@ -19,6 +19,7 @@ from benchmarks.peers.games import GAMES, Game
 from benchmarks.peers.peer_list import ARMS, LEAGUE, PEERS, POPULATIONS, venv_of
 from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import ROOT, core_budget, wall_limit
+from league.policies.loading import open_run
 from league.processes.processor_time import children_cpu_seconds
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
@@ -134,7 +135,7 @@ def _train_league(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]
 
     def run() -> Figures:
         spend_budget(command, run_dir=run_dir, log=log, timeout_s=wall_limit(cell.core_seconds))
-        return {"decisions": float(judge.open_run(run_dir).state.totals.decisions)}
+        return {"decisions": float(open_run(run_dir).state.totals.decisions)}
 
     return run
 
@@ -159,7 +160,7 @@ def _train_peer(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]:
 
     def run() -> Figures:
         run_to_end(command, log=out.with_suffix(".log"), timeout_s=wall_limit(cell.core_seconds))
-        return json.loads(out.with_suffix(".json").read_text()) | {"hidden": asked["hidden"]}
+        return read(out.with_suffix(".json")) | {"hidden": asked["hidden"]}
 
     return run
 

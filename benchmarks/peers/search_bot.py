@@ -6,6 +6,7 @@ The rule is that of the bot `mcts:N`: upper confidence bounds with random rollou
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class SearchPolicy:
         """None; see `Fallible`, whose policies are shown the moves."""
         return []
 
-    def _move(self, history: object) -> int:
+    def _move(self, history: Sequence[int]) -> int:
         state = self._game.new_initial_state()
         for action in history:
             state.apply_action(action)

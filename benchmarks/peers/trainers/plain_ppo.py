@@ -201,7 +201,7 @@ class Trainer:
         )
         returns = advantages + values
         for _ in range(EPOCHS):
-            for rows in torch.randperm(len(batch)).split(MINIBATCH):
+            for rows in torch.split(torch.randperm(len(batch)), MINIBATCH):
                 log_probs = self.network.log_probs(obs[rows], legal[rows])
                 ratio = (log_probs.gather(1, actions[rows, None])[:, 0] - before[rows]).exp()
                 gain = (advantages[rows] - advantages[rows].mean()) / (advantages[rows].std() + 1e-8)

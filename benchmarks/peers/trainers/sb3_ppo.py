@@ -23,7 +23,7 @@ ENTROPY = 0.01
 ENDLESS = 10**9
 
 
-class Budget(BaseCallback):
+class Budget(BaseCallback):  # type: ignore[misc]
     """Ends the training with the budget, and renews the opponents before each rollout."""
 
     def __init__(self, order: Order, envs: DummyVecEnv) -> None:

@@ -85,9 +85,10 @@ def order_given() -> Order:
 
 def save_layers(path: Path, layers: Sequence[Layer], *, squash: str) -> None:
     """Write dense layers, (weight [out, in], bias [out]) each, with the name of what lies between them."""
-    weights = {f"w{place}": weight for place, (weight, _) in enumerate(layers)}
-    biases = {f"b{place}": bias for place, (_, bias) in enumerate(layers)}
-    np.savez(path, squash=np.array(squash), **weights, **biases)
+    arrays: dict[str, Any] = {"squash": np.array(squash)}
+    for place, (weight, bias) in enumerate(layers):
+        arrays |= {f"w{place}": weight, f"b{place}": bias}
+    np.savez(path, **arrays)
 
 
 def dense_layers(modules: Sequence[Any]) -> list[Layer]:
@@ -121,14 +122,16 @@ class DenseNetwork:
         weight, bias = self._layers[-1]
         logits = np.where(legal, (hidden @ weight + bias).astype(np.float64), -np.inf)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        probs: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+        return probs
 
 
 def drawn(probs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     """One action [K] of each row of probabilities [K, A]; never one of probability 0."""
     cumulated = probs.cumsum(axis=1)
     points = rng.random((len(probs), 1)) * cumulated[:, -1:]
-    return (cumulated <= points).sum(axis=1).clip(max=probs.shape[1] - 1)
+    chosen: NDArray[np.int64] = (cumulated <= points).sum(axis=1).clip(max=probs.shape[1] - 1)
+    return chosen
 
 
 def seen_by(env: Any, seat: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -152,7 +155,7 @@ def flat(obs: Any) -> NDArray[np.float32]:
 Opponent = Callable[[NDArray[np.float32], NDArray[np.bool_]], int]
 
 
-class OneSeat(gymnasium.Env):  # type: ignore[type-arg]
+class OneSeat(gymnasium.Env):  # type: ignore[misc]
     """A game of two seats as one seat sees it: the other one is played by `opponent`, a seat is drawn for each game.
 
     This is the usual way to self-play with a library of single seats: the opponent is a copy of the newest network.

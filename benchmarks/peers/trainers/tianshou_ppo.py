@@ -31,7 +31,7 @@ class _OverError(Exception):
     """Ends the training from its callback."""
 
 
-class Masked(gymnasium.Wrapper):  # type: ignore[type-arg]
+class Masked(gymnasium.Wrapper):  # type: ignore[misc]
     """An env whose observations carry the mask, as tianshou's batches do: {"obs": [D], "mask": [A]}."""
 
     def __init__(self, env: Any) -> None:
@@ -55,7 +55,7 @@ class Masked(gymnasium.Wrapper):  # type: ignore[type-arg]
         return {"obs": np.asarray(seen, np.float32), "mask": mask.astype(np.int8)}
 
 
-class MaskedActor(AbstractDiscreteActor):
+class MaskedActor(AbstractDiscreteActor):  # type: ignore[misc]
     """Dense layers to logits; illegal actions have hardly any probability."""
 
     def __init__(self, num_obs: int, hidden: tuple[int, ...], num_actions: int) -> None:
