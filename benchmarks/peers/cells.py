@@ -18,13 +18,15 @@ from benchmarks.peers import judge
 from benchmarks.peers.games import GAMES, Game
 from benchmarks.peers.peer_list import ARMS, LEAGUE, PEERS, POPULATIONS, venv_of
 from benchmarks.strength.run_to_end import run_to_end, spend_budget
-from benchmarks.strength.runs import ROOT, core_budget, wall_limit
+from benchmarks.strength.runs import ROOT, core_budget
 from league.policies.loading import open_run
 from league.processes.processor_time import children_cpu_seconds
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
 LEAGUE_COMMAND = str(Path(sys.executable).with_name("league"))
+WALL_FACTOR = 20.0
+"""Seconds on the clock that a core-second may take where others use the machine."""
 NO_TRAINING = ("wandb.mode=disabled", "evaluation.bots=[]")
 """Settings that train nothing: no tracker, and no bots met after the training, since the judge here meets them."""
 Figures = Mapping[str, Any]
@@ -115,9 +117,15 @@ def keep(path: Path, figures: Figures) -> None:
 def _train(cell: Cell, game: Game, place: Place, spent: Path) -> None:
     train = _train_league if cell.peer in POPULATIONS else _train_peer
     command = train(cell, game, place)
+    before = spent.with_suffix(".part")  # of a run that was interrupted and is now resumed
+    already = read(before)["core_seconds"] if before.is_file() and cell.peer in POPULATIONS else 0.0
     begun = children_cpu_seconds(os.getpid())
-    figures = command()
-    keep(spent, {"core_seconds": children_cpu_seconds(os.getpid()) - begun, **figures})
+    try:
+        figures = command()
+    finally:
+        core_seconds = already + children_cpu_seconds(os.getpid()) - begun
+        keep(before, {"core_seconds": core_seconds})
+    keep(spent, {"core_seconds": core_seconds, **figures})
 
 
 def _train_league(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]:
@@ -134,7 +142,7 @@ def _train_league(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]
         command = [LEAGUE_COMMAND, "resume", str(run_dir)]
 
     def run() -> Figures:
-        spend_budget(command, run_dir=run_dir, log=log, timeout_s=wall_limit(cell.core_seconds))
+        spend_budget(command, run_dir=run_dir, log=log, timeout_s=WALL_FACTOR * cell.core_seconds)
         return {"decisions": float(open_run(run_dir).state.totals.decisions)}
 
     return run
@@ -159,7 +167,7 @@ def _train_peer(cell: Cell, game: Game, place: Place) -> Callable[[], Figures]:
     command = ["env", *variables, str(python), "-m", PEERS[cell.peer].module, str(order)]
 
     def run() -> Figures:
-        run_to_end(command, log=out.with_suffix(".log"), timeout_s=wall_limit(cell.core_seconds))
+        run_to_end(command, log=out.with_suffix(".log"), timeout_s=WALL_FACTOR * cell.core_seconds)
         return read(out.with_suffix(".json")) | {"hidden": asked["hidden"]}
 
     return run

@@ -91,6 +91,7 @@ class Training:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._rng = np.random.default_rng([order.seed, 2])
+        self.rollouts = 0
         self.games = [order.make() if order.is_lone else OneSeat(order, seed=game) for game in range(GAMES)]
         first = self.games[0]
         num_obs, num_actions = int(np.prod(first.observation_space.shape)), int(first.action_space.n)
@@ -112,6 +113,7 @@ class Training:
         del epoch, env_steps
         if self._order.share >= 1.0:
             raise _OverError
+        self.rollouts += 1
         if self._order.is_lone:
             return
         network = DenseNetwork(self.layers, "tanh")
@@ -143,7 +145,7 @@ def main() -> None:
     )
     with contextlib.suppress(_OverError):
         training.algorithm.run_training(params)
-    order.finish(training.layers, squash="tanh", figures={"decisions": float(collector.collect_step)})
+    order.finish(training.layers, squash="tanh", figures={"decisions": float(training.rollouts * ROLLOUT)})
 
 
 if __name__ == "__main__":
