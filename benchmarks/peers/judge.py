@@ -23,7 +23,7 @@ SEED = 915_203
 GAMES = 200
 RUNG_GAMES: Mapping[int, int] = {25: 200, 100: 200, 400: 100, 1600: 60, 6400: 40}
 """Simulations of a rung -> games of its match."""
-SURELY_BELOW = 0.5
+ENDS_BELOW = 0.5
 """The ladder ends at the first rung whose interval lies below it."""
 
 Groups = dict[str, list[float]]
@@ -63,13 +63,13 @@ def judged(game: Game, trained: Trained) -> dict[str, object]:
 
 
 def ladder(game: Game, trained: Trained) -> Groups:
-    """Opponent -> scores of the groups of its match, from random play up to the first rung that is surely stronger."""
+    """Opponent -> scores of the groups of its match, from random play up to the first rung that is significantly stronger."""
     bots = [RANDOM, *([TACTICAL] if game.has_tactical else [])]
     groups = {bot: _scores(_match(game, trained, bot_policy(bot, seed=SEED), GAMES)) for bot in bots}
     for rung in game.rungs:
         result = _match(game, trained, SearchPolicy(game.spiel, rung, seed=SEED), RUNG_GAMES[rung])
         groups[f"mcts:{rung}"] = _scores(result)
-        if result.score().high < SURELY_BELOW:
+        if result.score().high < ENDS_BELOW:
             break
     return groups
 

@@ -17,9 +17,9 @@ POPULATIONS: Mapping[str, tuple[str, ...]] = {LEAGUE: (), NEWEST: ("league.prese
 
 TORCH = "torch==2.13.0"
 GAMES = ("numpy==2.4.6", "gymnasium==1.4.0", "pettingzoo==1.27.0", "open-spiel==2.0.2")
-"""What the games need; the same releases as in `constraints.txt`, by which both sides play the same game."""
+"""Packages of the games, of the releases in `constraints.txt`, so that both sides play the same game."""
 CLASSIC = ("pygame-ce==2.5.8", "chess==1.11.2", "rlcard==1.2.0")
-"""What `pettingzoo.classic` imports."""
+"""Packages that `pettingzoo.classic` imports."""
 
 
 @dataclass(frozen=True)

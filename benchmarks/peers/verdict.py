@@ -1,4 +1,4 @@
-"""The rows of the table: every peer's figures, and whether League's defaults are surely below the best peer.
+"""The rows of the table: every peer's figures, and whether League's defaults are significantly below the best peer.
 
 One training is one policy. So with several seeds the interval of a difference is Welch's over seeds. With one seed it
 is that of the matches alone, and speaks of these two policies.
@@ -21,7 +21,7 @@ from benchmarks.report import Report, Row
 from league.judge.matches.match_result import student_95
 
 SEED = 20_260
-REQUIRED = "not surely below"
+REQUIRED = "not significantly below"
 UNITS: Mapping[str, str] = {LADDER: "simulations", EXACT: "NashConv", RETURN: "return"}
 
 
@@ -38,7 +38,7 @@ class Difference:
 
     @property
     def met(self) -> bool | None:
-        """False where the defaults are surely below; None where they are below and nothing says how surely."""
+        """False where the defaults are significantly below; None where they are below and nothing says how significantly."""
         if self.high is None:
             return True if self.value >= 0 else None
         return self.high >= 0

@@ -1,4 +1,4 @@
-"""Whether League's defaults are surely below the best peer."""
+"""Whether League's defaults are significantly below the best peer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ladder(score: float, *, games: int = 100) -> dict[str, Any]:
 def test_one_seed_on_a_ladder_is_below_only_where_matches_are_sure(ours: float, theirs: float, met: bool) -> None:
     found = cells("hex", {"league": [ladder(ours)], "plain_ppo": [ladder(theirs)], "sb3_ppo": [ladder(0.1)]})
     row = verdict_of("hex", BUDGET, found)
-    assert row.met is met and row.required == "not surely below"
+    assert row.met is met and row.required == "not significantly below"
     assert "plain_ppo" in row.name and row.value is not None
     assert (row.value >= 1.0) == (ours >= theirs)
 
