@@ -63,7 +63,7 @@ def judged(game: Game, trained: Trained) -> dict[str, object]:
 
 
 def ladder(game: Game, trained: Trained) -> Groups:
-    """Opponent -> scores of the groups of its match, from random play up to the first rung that is significantly stronger."""
+    """Opponent -> scores of the groups of its match, up to the first rung that is significantly stronger."""
     bots = [RANDOM, *([TACTICAL] if game.has_tactical else [])]
     groups = {bot: _scores(_match(game, trained, bot_policy(bot, seed=SEED), GAMES)) for bot in bots}
     for rung in game.rungs:

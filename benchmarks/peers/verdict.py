@@ -38,7 +38,7 @@ class Difference:
 
     @property
     def met(self) -> bool | None:
-        """False where the defaults are significantly below; None where they are below and nothing says how significantly."""
+        """False where the defaults are significantly below; None where they are below and no interval is known."""
         if self.high is None:
             return True if self.value >= 0 else None
         return self.high >= 0
