@@ -74,5 +74,5 @@ GAMES: Mapping[str, Game] = {
     "clobber": _openspiel("clobber(rows=5,columns=6)"),
     "y": _openspiel("y(board_size=5)"),
     "goofspiel": _openspiel("goofspiel(num_cards=4,points_order=descending,imp_info=true)", EXACT),
-    "othello": Game(EnvConfig("othello"), spiel="othello", top=1600),
+    "othello": Game(EnvConfig("othello"), spiel="othello", top=400),
 }
