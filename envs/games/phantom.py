@@ -71,7 +71,7 @@ class PhantomRules:
         return {FIELD: seen}, legal
 
 
-class PhantomGame(AlternatingGame):
+class PhantomBoard(AlternatingGame):
     """N phantom games of one board."""
 
     def __init__(self, *, env_id: str, num_envs: int, rules: PhantomRules) -> None:
@@ -128,9 +128,9 @@ class PhantomGame(AlternatingGame):
         self._restart(np.flatnonzero(ended))
         return self._turn(rewards, ended)
 
-    def fork(self, env_indices: NDArray[np.int64]) -> tuple[PhantomGame, Turn]:
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[PhantomBoard, Turn]:
         """Copy the games at `env_indices`, hidden stones included."""
-        copies = PhantomGame(env_id=self.spec.env_id, num_envs=len(env_indices), rules=self.rules)
+        copies = PhantomBoard(env_id=self.spec.env_id, num_envs=len(env_indices), rules=self.rules)
         copies._seat, copies._tried = self._seat[env_indices], self._tried[env_indices]
         copies._seen = self._seen[env_indices]
         return copies, copies._quiet_turn()
@@ -165,7 +165,7 @@ class PhantomGame(AlternatingGame):
         return self._seat.copy(), {FIELD: self._seen[self._env_index, self._seat]}, self._legal()
 
 
-class PhantomTicTacToe(PhantomGame):
+class PhantomTicTacToe(PhantomBoard):
     """N games of phantom tic-tac-toe: `in_row` stones in a line win, a full board is a draw."""
 
     def __init__(
@@ -196,7 +196,7 @@ class PhantomTicTacToe(PhantomGame):
         super().__init__(env_id="phantom_tic_tac_toe", num_envs=num_envs, rules=rules)
 
 
-class DarkHex(PhantomGame):
+class DarkHex(PhantomBoard):
     """N games of dark hex: a chain wins that joins top and bottom (first seat) or left and right (second seat)."""
 
     def __init__(self, *, num_envs: int, abrupt: bool = False, rows: int = 3, cols: int = 3) -> None:

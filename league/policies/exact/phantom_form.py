@@ -1,9 +1,9 @@
 """Best replies in phantom games: products over rows of stones instead of a walk over billions of histories.
 
-A seat's records of one pattern are one array in the order of their cells, of P(C, T) = C! / (C - T)! entries for T
-tries. The records after one more try are the rows of a longer one, so that the best reply is a maximum over its last
-axis. How likely a seat's own decisions place the stones of a row is a sum over the records that the row links. A best
-reply earns in each of its records the sum of what the other seat does in all rows that link it.
+The decisions of a seat after one pattern are one array, [P(C, T), C - T] for T tries so far: what it knows in the order
+of its cells, then each cell that it may try. Flat, that is again the order of P(C, T + 1) = C! / (C - T - 1)! tries. So
+a best reply is a maximum over the last axis. How likely a seat's own decisions place the stones of a row is a sum over
+the decisions that the row links. A best reply earns by each of its decisions the sum over all rows that link it.
 
 Shape letters: C cells, T tries, R rows, M policies, Q numbers of a plan: one for each seat, timing and row.
 Source: von Stengel 1996 (sequence form); Johanson et al. 2011, Accelerating best response calculation in large
@@ -25,7 +25,7 @@ from league.policies.exact.phantom_rows import Columns, Pattern, Rows, Timing, W
 Array = NDArray[np.float64]
 
 Tables = dict[Pattern, Array]
-"""A number for each record of one seat: pattern -> [P(C, T)]."""
+"""A number for each decision of one seat: the pattern before -> [P(C, T + 1)]; one number for a seat that has none."""
 
 Decide = Callable[[Pattern, Array], Array]
 """Takes the pattern of some records and how likely its seat's own decisions lead to each, [P(C, T)]; answers the
@@ -86,28 +86,35 @@ class PhantomForm:
         self._rows = rows_of(rules)
         self.tries = [tries_of(self._cells, count) for count in range(self._cells + 1)]
         """For each number of tries int8 [P(C, T), T], in the order of the arrays of records."""
-        finds = [[one for rows in self._rows for timing in rows.timings for one in timing[seat]] for seat in BOTH]
-        self._ends = [{one.pattern for one in own} for own in finds]
-        self.patterns = [{one[:count] for one in own for count in range(len(one) + 1)} for own in self._ends]
-        """Of each seat, those of its records."""
-        self.decisions = [{pattern[:-1] for pattern in own if pattern} for own in self.patterns]
-        """Of each seat, those of its information states."""
+        self.decisions: list[set[Pattern]] = [set(), set()]
+        """Of each seat, the patterns of its information states."""
+        for seat in BOTH:
+            finds = (one for rows in self._rows for timing in rows.timings for one in timing[seat])
+            self.decisions[seat] = {one.pattern[:count] for one in finds for count in range(len(one.pattern))}
 
     @property
     def num_rows(self) -> int:
         """Rows of all timings: half of Q."""
         return sum(rows.payoff.size * len(rows.timings) for rows in self._rows)
 
+    @property
+    def num_links(self) -> int:
+        """Links of rows and records, each of which a pass reads and writes once."""
+        return sum(rows.num_links for rows in self._rows)
+
     def is_reached(self, seat: int, pattern: Pattern) -> NDArray[np.bool_]:
         """bool [P(C, T)], the records of a pattern that are information states: a game can go on after them."""
         bits, placed = 1 << self.tries[len(pattern)].astype(np.int64), np.array(pattern, np.bool_)
-        own, found = bits[:, placed].sum(axis=1), bits[:, ~placed].sum(axis=1)
-        key, place = np.unique(own << self._cells | found, return_inverse=True)
-        own, found = key >> self._cells, key & ((1 << self._cells) - 1)
-        possible = np.zeros(key.size, np.bool_)
+        keys = bits[:, placed].sum(axis=1) << self._cells | bits[:, ~placed].sum(axis=1)
+        met = np.zeros(1 << 2 * self._cells, np.bool_)
+        met[keys] = True
+        pairs = np.flatnonzero(met)
+        own, found = pairs >> self._cells, pairs & ((1 << self._cells) - 1)
+        possible = np.zeros(pairs.size, np.bool_)
         for other in self._possible(seat, pattern).tolist():
             possible |= ((other & found) == found) & ((other & own) == 0) & ((other | own) != (1 << self._cells) - 1)
-        return (possible & ~self.rules.wins[seat][own])[place]
+        met[pairs] = possible & ~self.rules.wins[seat][own]
+        return met[keys]
 
     def _possible(self, seat: int, pattern: Pattern) -> Whole:
         """The sets of stones that the other seat may have while the game goes on after this pattern."""
@@ -118,19 +125,17 @@ class PhantomForm:
         return possible
 
     def reach(self, seat: int, decide: Decide) -> Tables:
-        """How likely the decisions of a seat alone lead to each of its records."""
+        """How likely a seat's own decisions lead to each of them, and to nothing but one for a seat that has none."""
         tables: Tables = {}
 
         def fill(pattern: Pattern, reached: Array) -> None:
-            tables[pattern] = reached
-            if pattern in self.decisions[seat]:
-                after = (reached[:, None] * decide(pattern, reached)).ravel()
-                for is_placed in (True, False):
-                    if (*pattern, is_placed) in self.patterns[seat]:
-                        fill((*pattern, is_placed), after)
+            tables[pattern] = (reached[:, None] * decide(pattern, reached)).ravel()
+            for after in _after(pattern, self.decisions[seat]):
+                fill(after, tables[pattern])
 
-        fill((), np.ones(1))
-        return {pattern: tables[pattern] for pattern in self._ends[seat]}
+        if self.decisions[seat]:
+            fill((), np.ones(1))
+        return tables or {(): np.ones(1)}
 
     def plan(self, seat: int, reach: Tables) -> Array:
         """[Q / 2], how likely a seat's own decisions place its stones in every row."""
@@ -203,20 +208,17 @@ class PhantomForm:
         choices: Tables = {}
 
         def best(pattern: Pattern) -> Array:
-            earned = np.zeros(math.perm(self._cells, len(pattern) + 1))
-            for after in ((*pattern, True), (*pattern, False)):
-                if after in worth:
-                    earned += worth[after]
-                if after in self.decisions[seat]:
-                    earned += best(after)
-            by_cell = earned.reshape(-1, self._cells - len(pattern))
+            for after in _after(pattern, self.decisions[seat]):
+                worth[pattern] += best(after)
+            by_cell = worth[pattern].reshape(-1, self._cells - len(pattern))
             choices[pattern] = by_cell.argmax(axis=1)[:, None] == np.arange(by_cell.shape[1])
             return by_cell.max(axis=1)
 
-        return float(best(())[0]), choices
+        return float((best(()) if self.decisions[seat] else worth[()])[0]), choices
 
     def _nothing(self, seat: int) -> Tables:
-        return {pattern: np.zeros(math.perm(self._cells, len(pattern))) for pattern in self._ends[seat]}
+        own = self.decisions[seat]
+        return {one: np.zeros(math.perm(self._cells, len(one) + 1)) for one in own} or {(): np.zeros(1)}
 
     def _part(self, plan: Array, seat: int) -> Array:
         half = plan.size // 2
@@ -225,3 +227,8 @@ class PhantomForm:
     def _payoffs(self) -> Array:
         """[Q / 2], of the first seat."""
         return np.concatenate([step.payoff for step, _ in self._steps()])
+
+
+def _after(pattern: Pattern, decisions: set[Pattern]) -> list[Pattern]:
+    """The patterns of the next decisions after one try more."""
+    return [after for after in ((*pattern, True), (*pattern, False)) if after in decisions]

@@ -12,6 +12,7 @@ Shape letters: C cells, R rows.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -69,11 +70,22 @@ class Rows:
     timings: tuple[Timing, ...]
     orders: tuple[tuple[Columns, ...], tuple[Columns, ...]]
 
+    @property
+    def num_links(self) -> int:
+        """Links to records of both seats."""
+        ways = [
+            len(self.orders[seat]) * math.prod(stones - place for place, stones in enumerate(finds.before))
+            for timing in self.timings
+            for seat in (0, 1)
+            for finds in timing[seat]
+        ]
+        return self.payoff.size * sum(ways)
+
     def records(self, timing: Timing, seat: int) -> list[tuple[Pattern, Columns]]:
-        """The records of a seat that its rows link, as the columns of its tries."""
+        """The last decisions of a seat that its rows link: the pattern before, and the columns of all its tries."""
         others = self.orders[1 - seat][0]
         return [
-            (finds.pattern, columns)
+            (finds.pattern[:-1], columns)
             for finds in timing[seat]
             for order in self.orders[seat]
             for columns in _tries(finds, order, others)
