@@ -8,7 +8,7 @@ Shape letters: C cells, T tries, K information states, M policies, Q numbers of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,9 @@ MAX_CELLS = 9
 
 MAX_ROWS = 4_000_000
 """Most rows of a plan, 32 MB for each seat: more members of a mixture than a few have to fit."""
+
+Asked = Callable[[int], None]
+"""Takes a number of records of which a policy has been asked."""
 
 LINK_S = 3e-8
 """Processor seconds of a pass for each link of a row and a record, roughly."""
@@ -61,40 +64,49 @@ class PhantomGame:
 
     def plans(self, policies: Sequence[PolicyFunction]) -> Array:
         """[M, Q], the plans of policies."""
-        return np.stack(
-            [np.concatenate([self.form.plan(seat, self._reach(seat, policy)) for seat in BOTH]) for policy in policies]
-        )
+        reaches = [[self._reach(seat, policy) for seat in BOTH] for policy in policies]
+        return np.stack([np.concatenate([self.form.plan(seat, own[seat]) for seat in BOTH]) for own in reaches])
 
     def nash_conv(self, policy: PolicyFunction | Mixture, share: Share = quiet) -> float:
         """NashConv in the rewards of the game, when both seats are played by `policy`.
 
         Args:
-          share: takes the part of the pass that is done, once the policy has been asked.
+          share: takes the part that is done; the half of it is asking the policy.
         """
         weights, members = weighed(policy)
-        first, second = (self._mixed(seat, weights, members) for seat in BOTH)
-        return self.form.nash_conv_of(first, second, share)
+        records = [sum(len(self.form.tries[len(one)]) for one in self.form.decisions[seat]) for seat in BOTH]
+        total, done = len(members) * max(sum(records), 1), 0
 
-    def _mixed(self, seat: int, weights: Array, members: Sequence[PolicyFunction]) -> Tables:
+        def asked(count: int) -> None:
+            nonlocal done
+            done += count
+            share(0.5 * done / total)
+
+        first, second = (self._mixed(seat, weights, members, asked) for seat in BOTH)
+        return self.form.nash_conv_of(first, second, lambda part: share(0.5 + 0.5 * part))
+
+    def _mixed(self, seat: int, weights: Array, members: Sequence[PolicyFunction], asked: Asked) -> Tables:
         mixed: Tables = {}
         for weight, member in zip(weights.tolist(), members, strict=True):
-            for pattern, reached in self._reach(seat, member).items():
-                mixed[pattern] = mixed[pattern] + weight * reached if pattern in mixed else weight * reached
+            for pattern, reached in self._reach(seat, member, asked).items():
+                reached *= weight
+                mixed[pattern] = mixed[pattern] + reached if pattern in mixed else reached
         return mixed
 
-    def _reach(self, seat: int, policy: PolicyFunction) -> Tables:
-        return self.form.reach(seat, _Asked(self, seat, policy).decide)
+    def _reach(self, seat: int, policy: PolicyFunction, asked: Asked = lambda count: None) -> Tables:
+        return self.form.reach(seat, _Decisions(self, seat, policy, asked).decide)
 
 
-class _Asked:
+class _Decisions:
     """The decisions of one policy in all information states of one seat, asked once in each.
 
     Args:
       game: in which. policy: with or without a memory, which is that after the decision before.
+      asked: takes the number of records that are done.
     """
 
-    def __init__(self, game: PhantomGame, seat: int, policy: PolicyFunction) -> None:
-        self._game, self._seat, self._policy = game, seat, policy
+    def __init__(self, game: PhantomGame, seat: int, policy: PolicyFunction, asked: Asked) -> None:
+        self._game, self._seat, self._policy, self._asked = game, seat, policy, asked
         self._memories: dict[Pattern, NDArray[np.float32]] = {}  # of the pattern before, and those before it
 
     def decide(self, pattern: Pattern, reached: Array) -> Array:
@@ -111,6 +123,7 @@ class _Asked:
             else:
                 answer = self._policy(fields, legal)
             decided[part] = checked(answer, legal)[untried(tries[part], cells)].reshape(-1, left)
+        self._asked(len(tries))
         return decided
 
     def _memory_of(self, pattern: Pattern) -> NDArray[np.float32]:

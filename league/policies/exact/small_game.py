@@ -24,7 +24,7 @@ from league.policies.exact.phantom_game import MAX_CELLS, PhantomGame
 from league.policies.exact.sequence_form import SequenceForm
 
 VISIT_S = 60.0
-"""Seconds of a visit by copies, where nothing else is said."""
+"""Seconds of a visit by copies or of one pass over a phantom game, where nothing else is said."""
 
 
 class NoExactValue(LeagueError):  # noqa: N818
@@ -60,8 +60,8 @@ def small_game(
     """Every history of a game. Games in child processes are visited in one: they are slow, or may crash.
 
     Args:
-      limit_s, progress: of a visit by copies, see `league.envs.search.tree_walk.visit`; for games that do not name
-        their information states.
+      limit_s: of a visit by copies, or of one pass over a phantom game; a longer one is not begun.
+      progress: of a visit by copies, see `league.envs.search.tree_walk.visit`.
     Raises:
       NoExactValue: the game is too large, can be neither asked nor copied, or failed.
       EnvError: it cannot be made.
@@ -79,14 +79,18 @@ def small_game_of(
     """As `small_game`, of a game that was made of `config` and has not begun."""
     if isinstance(game, PhantomBoard):
         rules = game.rules
-        return _remembered(config, limit_s, lambda: _phantom_game(rules))
+        return _remembered(config, limit_s, lambda: _phantom_game(rules, limit_s))
     return _remembered(config, limit_s, lambda: _small(known_tree(game, limit_s=limit_s, progress=progress)))
 
 
-def _phantom_game(rules: PhantomRules) -> PhantomGame:
+def _phantom_game(rules: PhantomRules, limit_s: float) -> PhantomGame:
+    """Raises EnvError: its board is too large, or one pass takes too long."""
     if rules.num_cells > MAX_CELLS:
         raise EnvError(f"its board has {rules.num_cells} cells, at most {MAX_CELLS} here")
-    return PhantomGame(rules, PhantomForm(rules))
+    game = PhantomGame(rules, PhantomForm(rules))
+    if game.pass_s > limit_s:
+        raise EnvError(f"one pass over its endings takes about {game.pass_s:.0f} s, more than the {limit_s:.0f} s given")
+    return game
 
 
 def _small(known: KnownTree) -> SmallGame:

@@ -125,16 +125,16 @@ def test_abrupt_dark_hex_has_the_nash_conv_of_openspiel() -> None:
     assert nash_conv(BOARDS["abrupt hex"], drawn(7)) == pytest.approx(theirs, abs=1e-9)
 
 
-def test_a_board_of_papers_has_as_many_information_states_as_they_say() -> None:
-    """Rudolph et al. print 3,720,850 and 2,352,067 for 3 x 3 dark hex."""
-    with closing(make(EnvConfig("dark_hex"), num_envs=1)) as env:
-        assert isinstance(env, PhantomBoard)
-        form = PhantomForm(env.rules)
-    assert count_states(form) == [3_720_850, 2_352_067]
-
-
 def test_policies_that_are_none_and_boards_that_are_too_large_are_refused() -> None:
     with pytest.raises(ValueError, match="probabilities of legal actions"):
         nash_conv(BOARDS["hex"], lambda fields, legal: np.ones(legal.shape))
     with pytest.raises(NoExactValue, match="10 cells, at most 9"):
         nash_conv(EnvConfig("dark_hex", {"rows": 2, "cols": 5}), drawn(0))
+    with pytest.raises(NoExactValue, match=r"takes about 0 s, more than the 0 s given"):
+        nash_conv(BOARDS["hex"], drawn(0), limit_s=0.0)
+
+
+def test_progress_rises_to_the_whole() -> None:
+    shares: list[float] = []
+    small_game(BOARDS["abrupt hex"]).nash_conv(drawn(0), shares.append)  # type: ignore[call-arg]
+    assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 10
