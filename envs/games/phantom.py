@@ -220,7 +220,9 @@ def _is_board(rows: object, cols: object) -> bool:
 
 def _require_board(env_id: str, rows: object, cols: object, abrupt: object) -> None:
     if not _is_board(rows, cols):
-        raise EnvError(f"{env_id}: rows is {rows!r} and cols {cols!r}; give whole numbers with at most {MAX_CELLS} cells")
+        raise EnvError(
+            f"{env_id}: rows is {rows!r} and cols {cols!r}; give whole numbers with at most {MAX_CELLS} cells"
+        )
     if not isinstance(abrupt, bool):
         raise EnvError(f"{env_id}: abrupt is {abrupt!r}; it must be true or false")
 
@@ -232,7 +234,9 @@ def _joins(board: NDArray[np.int64], start: NDArray[np.int64], goal: NDArray[np.
     for _ in range(board.size):
         for cell, (row, col) in enumerate(np.ndindex(*board.shape)):
             places = [(row + down, col + right) for down, right in HEX_STEPS]
-            near = sum(1 << int(board[at]) for at in places if 0 <= at[0] < board.shape[0] and 0 <= at[1] < board.shape[1])
+            near = sum(
+                1 << int(board[at]) for at in places if 0 <= at[0] < board.shape[0] and 0 <= at[1] < board.shape[1]
+            )
             reached = reached | np.where((reached & near) != 0, sets & (1 << cell), 0)
     joined: NDArray[np.bool_] = (reached & int((1 << goal).sum())) != 0
     return joined

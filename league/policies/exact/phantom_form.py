@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.games.phantom import PhantomRules
-from league.policies.exact.phantom_rows import Columns, Pattern, Rows, Timing, Whole, rows_of, tries_of
+from league.policies.exact.phantom_rows import Columns, Pattern, Whole, rows_of, tries_of
 
 Array = NDArray[np.float64]
 

@@ -36,7 +36,7 @@ MAX_ROWS = 4_000_000
 Asked = Callable[[int], None]
 """Takes a number of records of which a policy has been asked."""
 
-LINK_S = 3e-8
+LINK_S = 5e-8
 """Processor seconds of a pass for each link of a row and a record, roughly."""
 
 
@@ -51,6 +51,11 @@ class PhantomGame:
     rules: PhantomRules
     form: PhantomForm
     deals: None = None
+
+    @property
+    def num_states(self) -> int:
+        """Information states of both seats."""
+        return sum(int(self.form.is_reached(seat, one).sum()) for seat in BOTH for one in self.form.decisions[seat])
 
     @property
     def pass_s(self) -> float:
@@ -89,8 +94,7 @@ class PhantomGame:
         mixed: Tables = {}
         for weight, member in zip(weights.tolist(), members, strict=True):
             for pattern, reached in self._reach(seat, member, asked).items():
-                reached *= weight
-                mixed[pattern] = mixed[pattern] + reached if pattern in mixed else reached
+                mixed[pattern] = mixed.get(pattern, 0.0) + weight * reached
         return mixed
 
     def _reach(self, seat: int, policy: PolicyFunction, asked: Asked = lambda count: None) -> Tables:

@@ -89,7 +89,9 @@ def _phantom_game(rules: PhantomRules, limit_s: float) -> PhantomGame:
         raise EnvError(f"its board has {rules.num_cells} cells, at most {MAX_CELLS} here")
     game = PhantomGame(rules, PhantomForm(rules))
     if game.pass_s > limit_s:
-        raise EnvError(f"one pass over its endings takes about {game.pass_s:.0f} s, more than the {limit_s:.0f} s given")
+        raise EnvError(
+            f"one pass over its endings takes about {game.pass_s:.0f} s, more than the {limit_s:.0f} s given"
+        )
     return game
 
 

@@ -59,7 +59,9 @@ def test_what_rules_show_is_what_a_game_shows(abrupt: bool) -> None:
             shown, legal = env.rules.shown(seat, cells, flags)
             assert (shown[FIELD] == turn.obs[FIELD]).all() and (legal == turn.action_mask).all()
             action = int(rng.choice(np.flatnonzero(legal[0])))
-            placed[seat].append(action not in [cell for cell, own in zip(tries[1 - seat], placed[1 - seat], strict=True) if own])
+            placed[seat].append(
+                action not in [cell for cell, own in zip(tries[1 - seat], placed[1 - seat], strict=True) if own]
+            )
             tries[seat].append(action)
             turn = env.step(np.array([action]))
         assert not all(placed[0] + placed[1])  # something was found

@@ -18,7 +18,6 @@ from league.envs.registry import make
 from league.envs.search.known_tree import known_tree
 from league.policies.exact.behaviours import Fields, PolicyFunction
 from league.policies.exact.exploitability import nash_conv, pairwise_values
-from league.policies.exact.phantom_form import PhantomForm
 from league.policies.exact.phantom_game import PhantomGame
 from league.policies.exact.sequence_form import SequenceForm
 from league.policies.exact.small_game import NoExactValue, SmallGame, small_game
@@ -80,7 +79,7 @@ def test_values_are_those_of_every_history(config: EnvConfig) -> None:
     assert np.allclose(
         pairwise_values(config, policies), slow.form.pairwise_values(slow.plans(policies)), rtol=0, atol=1e-12
     )
-    assert sum(count_states(fast.form)) == len(slow.states.seat)
+    assert fast.num_states == len(slow.states.seat)
 
 
 @pytest.mark.parametrize("name", ["hex", "abrupt row"])
@@ -92,11 +91,6 @@ def test_a_best_reply_earns_what_it_promises(name: str) -> None:
         value, reply = game.form.best_reply(plan, seat)
         assert game.form.against_each(reply, seat, np.stack([plan]))[0] == pytest.approx(value, abs=1e-12)
         assert game.form.against_each(reply, seat, np.stack([other]))[0] <= game.form.best_reply(other, seat)[0] + 1e-12
-
-
-def count_states(form: PhantomForm) -> list[int]:
-    """Information states of each seat."""
-    return [sum(int(form.is_reached(seat, one).sum()) for one in form.decisions[seat]) for seat in (0, 1)]
 
 
 class _Ours(openspiel_policy.Policy):  # type: ignore[misc]  # OpenSpiel is not typed
