@@ -91,6 +91,8 @@ class PhantomGame:
         return self.form.nash_conv_of(first, second, lambda part: share(0.5 + 0.5 * part))
 
     def _mixed(self, seat: int, weights: Array, members: Sequence[PolicyFunction], asked: Asked) -> Tables:
+        if len(members) == 1:
+            return self._reach(seat, members[0], asked)
         mixed: Tables = {}
         for weight, member in zip(weights.tolist(), members, strict=True):
             for pattern, reached in self._reach(seat, member, asked).items():
