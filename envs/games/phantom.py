@@ -7,8 +7,8 @@ abrupt variant its turn is over. Rewards are 1, -1 or 0 at the end of a game.
 Information state, bool [2 + 2 C + C * C]: the seat (2); its own stones (C); stones of the other seat that it found (C);
 then for each of its tries so far the cell (C x C). Nothing shows what the other seat tried.
 
-Rules and order are those of OpenSpiel's `phantom_ttt` and `dark_hex` with `obstype=reveal-nothing`, where `cdh` and
-`classical` are the games that go on after a find, and `adh` and `abrupt` those that do not.
+Rules and order are those of OpenSpiel's `phantom_ttt` and `dark_hex` with `obstype=reveal-nothing`. Its versions
+`classical` and `cdh` are the games in which a seat tries again; `abrupt` and `adh` are the abrupt ones.
 
 Shape letters: N games, C cells, K information states, T tries.
 Source: Lanctot et al. 2013, Monte Carlo sampling and decision making in imperfect information games (phantom
@@ -39,7 +39,7 @@ class PhantomRules:
 
     Fields:
       wins: bool [2, 2 ** C], whether each seat has won with a set of stones, cell c being bit c.
-      is_abrupt: whether a turn ends with a find.
+      is_abrupt: True if a turn ends with a find.
     """
 
     wins: NDArray[np.bool_]
@@ -53,7 +53,7 @@ class PhantomRules:
     def shown(
         self, seat: int, tries: NDArray[np.integer], placed: NDArray[np.bool_]
     ) -> tuple[dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
-        """What one seat sees and may do in information states of as many tries.
+        """Observations and legal actions of one seat in information states of as many tries.
 
         Args:
           seat: that acts. tries: int [K, T], cells. placed: bool [T], True where a stone was placed, False for a find.

@@ -103,7 +103,7 @@ class PhantomForm:
         return sum(rows.num_links for rows in self._rows)
 
     def is_reached(self, seat: int, pattern: Pattern) -> NDArray[np.bool_]:
-        """bool [P(C, T)], the records of a pattern that are information states: a game can go on after them."""
+        """bool [P(C, T)], the records of a pattern that are information states, at which its seat may have to decide."""
         bits, placed = 1 << self.tries[len(pattern)].astype(np.int64), np.array(pattern, np.bool_)
         keys = bits[:, placed].sum(axis=1) << self._cells | bits[:, ~placed].sum(axis=1)
         met = np.zeros(1 << 2 * self._cells, np.bool_)
@@ -117,7 +117,7 @@ class PhantomForm:
         return met[keys]
 
     def _possible(self, seat: int, pattern: Pattern) -> Whole:
-        """The sets of stones that the other seat may have while the game goes on after this pattern."""
+        """The sets of stones that the other seat may have when this one decides after the pattern."""
         sets = np.arange(1 << self._cells)
         sizes, stones, turns = np.bitwise_count(sets).astype(np.int64), sum(pattern), len(pattern) + seat
         most, least = (turns, turns - stones) if self.rules.is_abrupt else (stones + seat, stones + seat)
@@ -125,7 +125,7 @@ class PhantomForm:
         return possible
 
     def reach(self, seat: int, decide: Decide) -> Tables:
-        """How likely a seat's own decisions lead to each of them, and to nothing but one for a seat that has none."""
+        """The probability that a seat's own decisions lead to each of its decisions; 1 for a seat that has none."""
         tables: Tables = {}
 
         def fill(pattern: Pattern, reached: Array) -> None:
@@ -230,5 +230,5 @@ class PhantomForm:
 
 
 def _after(pattern: Pattern, decisions: set[Pattern]) -> list[Pattern]:
-    """The patterns of the next decisions after one try more."""
+    """The patterns of the next decisions, after one more try."""
     return [after for after in ((*pattern, True), (*pattern, False)) if after in decisions]

@@ -51,7 +51,7 @@ class Finds:
 
 
 Timing = tuple[tuple[Finds, ...], tuple[Finds, ...]]
-"""What both seats may have found; any of the first seat goes with any of the second."""
+"""Possible finds of both seats; any of the first seat goes with any of the second."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _borders(finds: Sequence[Finds], num_stones: int, *, ends: bool) -> tuple[in
 
 
 def _timings(counts: tuple[int, int], last: int, *, is_abrupt: bool) -> Iterator[Timing]:
-    """What both seats may have found in games that end with the last of so many stones, which seat `last` places."""
+    """Possible finds of both seats in games that end with the last of so many stones, which seat `last` places."""
     if is_abrupt:
         yield from _abrupt((Finds(), Finds()), counts, last)
     elif counts[0] - counts[1] == 1 - last:
@@ -189,7 +189,7 @@ def _patient(num_stones: int, *, ahead: int) -> Iterator[Finds]:
 
 
 def _abrupt(finds: tuple[Finds, Finds], counts: tuple[int, int], last: int) -> Iterator[Timing]:
-    """The timings that go on from these finds, where seats take turns whatever they meet."""
+    """The timings that begin with these finds, where seats take turns whatever they meet."""
     seat = (len(finds[0].pattern) + len(finds[1].pattern)) % 2
     own, other = finds[seat], finds[1 - seat]
     left = counts[seat] - own.num_stones, counts[1 - seat] - other.num_stones
