@@ -103,7 +103,7 @@ class PhantomForm:
         return sum(rows.num_links for rows in self._rows)
 
     def is_reached(self, seat: int, pattern: Pattern) -> NDArray[np.bool_]:
-        """bool [P(C, T)], the records of a pattern that are information states, at which its seat may have to decide."""
+        """bool [P(C, T)], the records of a pattern at which their seat may have to decide: information states."""
         bits, placed = 1 << self.tries[len(pattern)].astype(np.int64), np.array(pattern, np.bool_)
         keys = bits[:, placed].sum(axis=1) << self._cells | bits[:, ~placed].sum(axis=1)
         met = np.zeros(1 << 2 * self._cells, np.bool_)
