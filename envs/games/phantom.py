@@ -48,7 +48,7 @@ class PhantomRules:
     @property
     def num_cells(self) -> int:
         """C."""
-        return self.wins.shape[1].bit_length() - 1
+        return int(self.wins.shape[1]).bit_length() - 1
 
     def shown(
         self, seat: int, tries: NDArray[np.integer], placed: NDArray[np.bool_]

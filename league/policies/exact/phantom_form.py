@@ -114,7 +114,8 @@ class PhantomForm:
         for other in self._possible(seat, pattern).tolist():
             possible |= ((other & found) == found) & ((other & own) == 0) & ((other | own) != (1 << self._cells) - 1)
         met[pairs] = possible & ~self.rules.wins[seat][own]
-        return met[keys]
+        reached: NDArray[np.bool_] = met[keys]
+        return reached
 
     def _possible(self, seat: int, pattern: Pattern) -> Whole:
         """The sets of stones that the other seat may have when this one decides after the pattern."""
@@ -212,7 +213,8 @@ class PhantomForm:
                 worth[pattern] += best(after)
             by_cell = worth[pattern].reshape(-1, self._cells - len(pattern))
             choices[pattern] = by_cell.argmax(axis=1)[:, None] == np.arange(by_cell.shape[1])
-            return by_cell.max(axis=1)
+            highest: Array = by_cell.max(axis=1)
+            return highest
 
         return float((best(()) if self.decisions[seat] else worth[()])[0]), choices
 
