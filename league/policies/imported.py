@@ -21,6 +21,7 @@ from league.core.state.league_config import PlayerConfig
 from league.core.state.population_config import FixedOpponentConfig
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
+from league.envs.guard.settings import working_folder
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
@@ -96,7 +97,7 @@ def absent_imported(config: RunConfig, state: LeagueState, spec: EnvSpec) -> tup
         for opponent in config.league.fixed_opponents
         if _is_imported(opponent) and not _is_there(opponent, state)
     ]
-    return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=Path.cwd()))
+    return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=working_folder()))
 
 
 FromOutside = Callable[[RunConfig, FixedOpponentConfig], tuple[ImportedPolicy, ...]]
