@@ -55,7 +55,7 @@ def run_command(app: typer.Typer) -> NoReturn:
 
 
 def _has_folder() -> bool:
-    """True if there still is a current folder: without one no path can be told, and libraries fail to load."""
+    """True if there still is a current folder: without one relative paths mean nothing, and libraries fail to load."""
     try:
         return bool(Path.cwd())
     except OSError:
