@@ -20,7 +20,7 @@ from league.envs.adapters.seat_forms import (
     padded_observations,
 )
 from league.envs.adapters.space_codec import ActionCode, ObservationField
-from league.envs.adapters.spaces import action_code, declared_bounds, observation_fields
+from league.envs.adapters.spaces import action_code, declared_bounds, observation_fields, text_in
 from league.envs.adapters.team_observations import with_team_observations
 from league.envs.padding import mask_entries
 from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, EnvSpec, SeatGroup
@@ -36,6 +36,7 @@ class Outline:
       bounds: [S] name -> least and greatest numbers that each seat's bounded fields are declared to have.
       mask_paths: [S] where a seat's observation has its mask; None where it has none.
       mask_method: says what is legal where neither observations nor infos do.
+      left_out: parts of observations that are text, which no network here reads.
       make_one: makes one more game, in place of one that failed; None if the failed one is used again.
       make_bare: makes one more game as its users know it, with all its wrappers.
     """
@@ -45,6 +46,7 @@ class Outline:
     bounds: tuple[Mapping[str, Bounds], ...]
     mask_paths: tuple[Path | None, ...]
     mask_method: MaskMethod | None = None
+    left_out: tuple[str, ...] = ()
     make_one: Callable[[], Any] | None = None
     make_bare: Callable[[], Any] | None = None
 
@@ -112,7 +114,8 @@ def outline_of(
     )
     bounds = tuple(declared_bounds(space, own) for space, own in zip(observation_spaces, fields, strict=True))
     spec = with_team_observations(spec) if seat_plan.team_observations else spec
-    return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method)
+    text = tuple(dict.fromkeys(name for space in observation_spaces for name in text_in(space)))
+    return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method, left_out=text)
 
 
 def _mask_paths(

@@ -323,9 +323,9 @@ def test_other_interfaces_are_named() -> None:
 
 def test_unsupported_observations_are_one_sentence() -> None:
     class Odd(RawSingleProbe):
-        observation_space = spaces.Dict({"words": spaces.Text(5)})
+        observation_space = spaces.Dict({"words": spaces.Sequence(spaces.Discrete(5))})
 
-    with pytest.raises(EnvError, match="observation 'words' is a Text space; supported are"):
+    with pytest.raises(EnvError, match="observation 'words' is a Sequence space; supported are"):
         GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
 
 
