@@ -81,6 +81,7 @@ def outline_of(
     Raises:
       EnvError: a space is not supported, spaces cannot be brought to one form, or the plan does not fit the seats.
     """
+    _refuse_older_gym((*observation_spaces, *action_spaces), env_id=env_id)
     given = [action_code(acted, env_id=env_id) for acted in action_spaces]
     paths = _mask_paths(observation_spaces, given, env_id=env_id)
     pairs = zip(observation_spaces, paths, strict=True)
@@ -116,6 +117,15 @@ def outline_of(
     spec = with_team_observations(spec) if seat_plan.team_observations else spec
     text = tuple(dict.fromkeys(name for space in observation_spaces for name in text_in(space)))
     return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method, left_out=text)
+
+
+def _refuse_older_gym(given: Sequence[Any], *, env_id: str) -> None:
+    """Refuse spaces that look like Gymnasium's and are those of what it took the place of. Raises EnvError."""
+    if any(type(space).__module__.partition(".")[0] == "gym" for space in given):
+        raise EnvError(
+            f"{env_id}: its spaces are those of the older Gym, which Gymnasium took the place of; wrap it, as"
+            " shimmy.GymV21CompatibilityV0(env=...) does, or have its code import gymnasium"
+        )
 
 
 def _mask_paths(

@@ -321,6 +321,14 @@ def test_other_interfaces_are_named() -> None:
             GymnasiumEnv.of(kind, env_id="x", num_envs=1)
 
 
+def test_spaces_of_the_older_gym_are_named_with_what_helps() -> None:
+    class Older(RawSingleProbe):
+        action_space = type("Discrete", (), {"__module__": "gym.spaces.discrete", "n": 2})()
+
+    with pytest.raises(EnvError, match=r"those of the older Gym.* wrap it, as shimmy\.GymV21CompatibilityV0"):
+        GymnasiumEnv.of(Older, env_id="x", num_envs=1)
+
+
 def test_unsupported_observations_are_one_sentence() -> None:
     class Odd(RawSingleProbe):
         observation_space = spaces.Dict({"words": spaces.Sequence(spaces.Discrete(5))})
