@@ -35,9 +35,10 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     try:
         spec = gymnasium.spec(name)
     except gymnasium.error.Error as error:
-        module, has_module, own = name.partition(":")
-        advice = f"; a function of yours imports {module} and returns gymnasium.make({own!r})" if has_module else ""
-        raise EnvError(f"unknown env {env_id!r}: {error}{advice}") from error
+        module, _, own = name.rpartition(":")
+        package = module or "the package that registers it"
+        advice = f"name a function of yours that imports {package} and returns gymnasium.make({own!r})"
+        raise EnvError(f"unknown env {env_id!r}: {str(error).rstrip('.')}; {advice}") from error
     except ImportError as error:
         raise EnvError(f"{env_id}: a package is missing ({error}); install it and try again") from error
     if spec.vector_entry_point is not None:

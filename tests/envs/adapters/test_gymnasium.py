@@ -377,8 +377,10 @@ def test_an_env_that_raises_is_named_with_seed_and_step() -> None:
 
 
 def test_an_unknown_id_is_one_sentence() -> None:
-    with pytest.raises(EnvError, match=r"unknown env 'gymnasium:CartPol-v1'.*Did you mean: `CartPole`"):
-        make(EnvConfig("gymnasium:CartPol-v1"), num_envs=1)
+    advice = r"function of yours that imports maze and returns gymnasium.make\('A-v0'\)$"
+    for name, words in (("CartPol-v1", "CartPol-v1'.*Did you mean: `CartPole`"), ("maze:A-v0", advice)):
+        with pytest.raises(EnvError, match=words):
+            make(EnvConfig(f"gymnasium:{name}"), num_envs=1)
 
 
 def test_single_env_kwargs_fall_back_to_single_envs() -> None:
