@@ -325,7 +325,7 @@ def test_spaces_of_the_older_gym_are_named_with_what_helps() -> None:
     class Older(RawSingleProbe):
         action_space = type("Discrete", (), {"__module__": "gym.spaces.discrete", "n": 2})()
 
-    with pytest.raises(EnvError, match=r"those of the older Gym.* wrap it, as shimmy\.GymV21CompatibilityV0"):
+    with pytest.raises(EnvError, match=r"the older Gym.* wrap it, as shimmy\.GymV21CompatibilityV0"):
         GymnasiumEnv.of(Older, env_id="x", num_envs=1)
 
 
@@ -377,8 +377,7 @@ def test_an_env_that_raises_is_named_with_seed_and_step() -> None:
 
 
 def test_an_unknown_id_is_one_sentence() -> None:
-    advice = r"function of yours that imports maze and returns gymnasium.make\('A-v0'\)$"
-    for name, words in (("CartPol-v1", "CartPol-v1'.*Did you mean: `CartPole`"), ("maze:A-v0", advice)):
+    for name, words in (("CartPol-v1", "Did you mean: `CartPole`"), ("maze:A-v0", "that imports maze and returns")):
         with pytest.raises(EnvError, match=words):
             make(EnvConfig(f"gymnasium:{name}"), num_envs=1)
 
