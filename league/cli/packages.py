@@ -38,6 +38,9 @@ def export(
     numpy: Annotated[
         bool, typer.Option("--numpy", help="Also as one Python file that needs numpy alone, checked likewise.")
     ] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Also as one HTML file that plays it in a browser, for any static site.")
+    ] = False,
     games: Annotated[int, typer.Option(min=0, help="Games against each bot for the card; 0 for none.")] = 100,
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
@@ -48,14 +51,13 @@ def export(
     from league.policies.source_text import parse_source
 
     path, player = parse_source(source)
+    wanted = {"onnx": onnx, "torch_export": torch_export, "numpy": numpy, "web": web}
     with games_line(limit_s=limit) as progress:
         exported = export_policy(
             path,
             target,
             player=player,
-            graphs=[
-                kind for kind, asked in (("onnx", onnx), ("torch_export", torch_export), ("numpy", numpy)) if asked
-            ],
+            graphs=[kind for kind, asked in wanted.items() if asked],
             games=games,
             bots=names_in(bots),
             seed=seed,
