@@ -108,7 +108,7 @@ HOMES = {
         "league/run/alerts/webhook_sink.py",
         "league/run/control/client.py",
         "league/judge/pools/service/client.py",
-        *("league/deploy/serving/client.py", "league/deploy/export/zoo_index.py"),
+        *("league/deploy/serving/client.py", "league/policies/fetched/zoo_index.py"),
     ),
     "prometheus_client": ("league/run/control/exposition.py", "league/deploy/serving/app.py"),
     "starlette": ("league/run/control/", "league/see/page/", "league/judge/pools/service/app.py"),

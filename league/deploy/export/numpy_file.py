@@ -130,9 +130,7 @@ def network_code(program: torch.export.ExportedProgram) -> NetworkCode:
     return NetworkCode(tuple(inputs), tuple(lines), weights)
 
 
-def numpy_file(
-    code: NetworkCode, module: StepModule, *, member: str, game: str, core_size: int, numbered: bool
-) -> str:
+def numpy_file(code: NetworkCode, module: StepModule, *, member: str, game: str, core_size: int, numbered: bool) -> str:
     """The text of the file.
 
     Args:

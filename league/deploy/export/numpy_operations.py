@@ -43,7 +43,6 @@ EXPRESSIONS: Mapping[str, str] = {
     "ge": "{self} >= {other}",
     "gt": "{self} > {other}",
     "index": "{self}[tuple(slice(None) if each is None else each for each in {indices})]",
-    "index_select": "np.take({self}, {index}, axis={dim})",
     "le": "{self} <= {other}",
     "log": "np.log({self})",
     "log1p": "np.log1p({self})",

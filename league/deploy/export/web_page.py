@@ -1,7 +1,7 @@
 """A network as one HTML file that plays it: for static sites, without a network, a server of ours or WebAssembly.
 
-The straight-line code of `numpy_file` is written again in JavaScript, expression by expression, over the part of numpy in
-web/numpy.js: the table of operations stands once.
+The straight-line code of `numpy_file` is written again in JavaScript, expression by expression, over the part of numpy
+in web/numpy.js: the table of operations stands once.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _subscript(value: ast.expr, index: ast.expr) -> str:
             if len(chosen) == 1:
                 ((axis, place),) = chosen
                 return f"np.take({_written(value)}, {_written(place)}, {{axis: {axis}}})"
-            raise LeagueError("the network looks up by several indexes at once, which is not written in JavaScript here.")
+            raise LeagueError("the network has an index of several tensors, which is not written in JavaScript here.")
     if isinstance(value, ast.Attribute):
         return f"{_written(value)}.at({_written(index)})"
     return f"np.item({_written(value)}, {_written(index)})"

@@ -20,7 +20,7 @@ const policy = (() => {
     const found = run(inputs.map(([shape, data]) => np.tensor(shape, Float64Array.from(data))));
     const far = outputs.flatMap((wanted, n) => wanted.map((want, k) =>
       Math.abs(found[n].data[k] - want) / Math.max(1, Math.abs(want))));
-    return far.reduce((a, b) => (b <= a ? a : b), 0);
+    return far.reduce((a, b) => Math.max(a, b), 0);
   }
 
   // fields: name -> numbers; returns dist_params, value and, with memory, the core state of the seat's next decision.
