@@ -16,11 +16,11 @@ import league
 ROLLOUT, MODULE = 512, "default_policy"
 
 
-def config_of(env):
-    """RLlib in this process alone, so that `env` is the env that it plays."""
-    register_env("one_seat", lambda _: FlattenObservation(env))
-    config = PPOConfig().environment("one_seat").env_runners(num_env_runners=0).learners(num_learners=0)
-    return config.training(train_batch_size_per_learner=ROLLOUT, minibatch_size=64, num_epochs=4, lr=3e-4)
+def config():
+    """PPO of RLlib with its env in this process, so that the env can be given its opponents."""
+    register_env("one_seat", lambda _: FlattenObservation(OneSeat()))
+    made = PPOConfig().environment("one_seat").env_runners(num_env_runners=0).learners(num_learners=0)
+    return made.training(train_batch_size_per_learner=ROLLOUT, minibatch_size=64, num_epochs=4, lr=3e-4)
 
 
 class Policy:
@@ -31,8 +31,7 @@ class Policy:
 
     @classmethod
     def load(cls, path):
-        env = OneSeat()
-        module = config_of(env).get_rl_module_spec(FlattenObservation(env)).build()
+        module = config().get_rl_module_spec(FlattenObservation(OneSeat())).build()
         module.load_state_dict(torch.load(path, weights_only=True))
         return cls(module)
 
@@ -50,8 +49,9 @@ def player(path, *, seed):
 
 
 def train(folder, rollouts):
-    env, file, loader = OneSeat(), Path(folder) / "newest.pt", f"{Path(__file__).resolve()}:player"
-    algorithm = config_of(env).build_algo()
+    file, loader = Path(folder) / "newest.pt", f"{Path(__file__).resolve()}:player"
+    algorithm = config().build_algo()
+    env = algorithm.env_runner.env.unwrapped.envs[0].unwrapped
 
     def save():
         weights = algorithm.learner_group.get_weights()[MODULE]
@@ -71,7 +71,7 @@ def train(folder, rollouts):
                 own.report(match, returns, env_steps=ROLLOUT)
             else:
                 own.give_up(match, "no game ended")
-            rate(own, env, Policy.load)
+            rate(own, OneSeat(), Policy.load)
         save()
     algorithm.stop()
 

@@ -13,7 +13,7 @@ from league.policies.package import SUMS_FILE, read_package
 
 
 def push_package(package: Path, target: str, *, private: bool = False) -> str:
-    """Put the files of a package into a repository, which is made where it is missing; returns its name with the commit.
+    """Put the files of a package into a repository, made where it is missing; returns its name with the commit.
 
     The token is that of `hf auth login` or the variable HF_TOKEN. Marks of trust and places of code stay here.
 

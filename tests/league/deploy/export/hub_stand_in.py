@@ -41,16 +41,13 @@ class Handler(BaseHTTPRequestHandler):
             name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
             self.server.files.setdefault(name, {})
             return self._answer({"url": f"{self.server.address}/{name}", "name": name, "id": name})
-        if found := re.fullmatch(r"/api/models/(.+)/preupload/main", path):
-            modes = [
-                {
-                    "path": each["path"],
-                    "uploadMode": "lfs" if _is_large(each["path"]) else "regular",
-                    "shouldIgnore": False,
-                }
-                for each in json.loads(body)["files"]
-            ]
-            return self._answer({"files": modes})
+        if path == "/api/validate-yaml":  # of the model card
+            return self._answer({"errors": [], "warnings": []})
+        if re.fullmatch(r"/api/models/(.+)/preupload/main", path):
+            names = [each["path"] for each in json.loads(body)["files"]]
+            modes = {name: "lfs" if _is_large(name) else "regular" for name in names}
+            files = [{"path": name, "uploadMode": mode, "shouldIgnore": False} for name, mode in modes.items()]
+            return self._answer({"files": files})
         if path.endswith(".git/info/lfs/objects/batch"):
             asked = json.loads(body)["objects"]
             upload = [
