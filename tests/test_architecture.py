@@ -115,6 +115,7 @@ HOMES = {
     "uvicorn": ("league/http/server.py",),
     "typer": ("league/cli/main.py", "league/cli/", "league/see/reports/run_summary.py"),
     "PIL": ("league/see/games/raster.py", "league/see/trackers/heatmap.py"),
+    "huggingface_hub": ("league/deploy/export/hub_push.py",),
     "imageio": ("league/see/games/video.py",),
     "wandb": ("league/see/trackers/",),
     "xxhash": ("agents/replay/", "agents/unroll/codec.py"),

@@ -30,7 +30,6 @@ def fetch_hub(written: str, *, clock: Callable[[], float] = time.monotonic) -> P
     folder = hub_folder(written)
     if _COMMIT.fullmatch(revision) and is_package(folder):  # a commit never changes
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with Source(hub_endpoint(), clock=clock, follows=True) as source:
         place = f"{repository}/resolve/{revision}/"
         sums = source.read(f"{place}{SUMS_FILE}", most=MAX_INDEX_BYTES)

@@ -58,10 +58,9 @@ def fetch_zoo(address: str, *, clock: Callable[[], float] = time.monotonic) -> P
     Raises:
       LeagueError: the address cannot be reached, answers too late or too much, or a file is not what the index says.
     """
-    _require_safe(address)
     folder = fetched_folder(address)
-    folder.mkdir(parents=True, exist_ok=True)
     with Source(address, clock=clock) as source:
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             index = msgspec.json.decode(source.read(INDEX_FILE, most=MAX_INDEX_BYTES), type=ZooIndex)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -158,6 +157,7 @@ def keep(source: Source, place: str, sums: bytes, folder: Path) -> None:
     Args:
       place: of its files, below the address of the source. sums: its table of digests.
     """
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetched-") as temporary:
         made = Path(temporary) / folder.name
         made.mkdir()
