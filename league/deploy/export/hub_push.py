@@ -39,7 +39,7 @@ def push_package(package: Path, target: str, *, private: bool = False) -> str:
             allow_patterns=files,
             commit_message=f"League package {package.name}",
         )
-    except Exception as error:  # of a client of others, whose errors have no base of their own
+    except Exception as error:  # code of others: its errors have no base of their own
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise LeagueError(f"{hub_endpoint()} did not take {repository}: {first}") from error
     return f"{HUB}{repository}@{made.oid}"
