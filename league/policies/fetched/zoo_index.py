@@ -101,8 +101,11 @@ class Source:
 
     def __init__(self, address: str, *, clock: Callable[[], float], follows: bool = False) -> None:
         _require_safe(address)
-        hooks = {"request": [lambda request: _require_https(str(request.url))]}
-        self._client = httpx.Client(timeout=SILENT_S, follow_redirects=follows, event_hooks=hooks)
+        self._client = httpx.Client(
+            timeout=SILENT_S,
+            follow_redirects=follows,
+            event_hooks={"request": [lambda request: _require_https(str(request.url))]},
+        )
         self._address, self._until, self._clock = address.rstrip("/"), clock() + LONGEST_S, clock
         self._left = MAX_BYTES
 
