@@ -121,10 +121,9 @@ def split_source(text: str, *, start: Path = Path()) -> tuple[Path, str]:
     if text.startswith(ZOO):
         return zoo_folder(text), ""
     if text.startswith(HUB):
-        folder = hub_folder(text)
-        if not folder.is_dir():
+        if not (fetched := hub_folder(text)).is_dir():
             raise LeagueError(f"{text} has not been fetched yet: `league zoo --index {text}` does so.")
-        return folder, ""
+        return fetched, ""
     whole = start / Path(text).expanduser()
     folder, _, name = text.rpartition(FROM)
     if FROM not in text or not name or "/" in name or "\\" in name or whole.exists():

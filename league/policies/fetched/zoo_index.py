@@ -86,9 +86,10 @@ def _require_safe(address: str) -> None:
     _require_https(address)
 
 
-def _require_https(address: str) -> None:
+def _require_https(address: str, *, or_here: bool = True) -> None:
+    """Raise LeagueError for an address without https, if it is not, where that will do, of this machine."""
     parts = urlsplit(address)
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not (or_here and is_loopback(parts.hostname or "")):
         raise LeagueError(f"{address} could be changed on its way: use https.")
 
 
@@ -101,10 +102,11 @@ class Source:
 
     def __init__(self, address: str, *, clock: Callable[[], float], follows: bool = False) -> None:
         _require_safe(address)
+        or_here = urlsplit(address).scheme != "https"  # no answer from outside names a service of this machine
         self._client = httpx.Client(
             timeout=SILENT_S,
             follow_redirects=follows,
-            event_hooks={"request": [lambda request: _require_https(str(request.url))]},
+            event_hooks={"request": [lambda request: _require_https(str(request.url), or_here=or_here)]},
         )
         self._address, self._until, self._clock = address.rstrip("/"), clock() + LONGEST_S, clock
         self._left = MAX_BYTES

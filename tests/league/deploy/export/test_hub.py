@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -15,6 +16,7 @@ import league as package
 from league.config.contender_names import SHIPPED, hub_folder, is_folder, split_source
 from league.errors import LeagueError
 from league.policies.fetched.hub import fetch_hub
+from league.policies.fetched.zoo_index import Source
 from league.policies.package import read_sums
 from tests.league.commands import league
 from tests.league.deploy.export.hub_stand_in import Hub
@@ -103,6 +105,14 @@ def test_a_hub_is_asked_by_https(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://example.org")
     with pytest.raises(LeagueError, match="use https"):
         fetch_hub(NAME)
+
+
+def test_a_hub_elsewhere_cannot_send_a_reader_to_this_machine() -> None:
+    with Source("https://example.org", clock=lambda: 0.0, follows=True) as source:
+        (check,) = source._client.event_hooks["request"]
+        check(httpx.Request("GET", "https://cdn.example.org/weights"))
+        with pytest.raises(LeagueError, match="use https"):
+            check(httpx.Request("GET", "http://127.0.0.1:8080/weights"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("huggingface_hub") is None, reason="the extra `hub` is not installed")
