@@ -96,3 +96,21 @@ def test_at_a_prompt_a_second_interrupt_ends_the_call_and_not_the_process(
         train(config, overrides=(), run_dir=tmp_path / "run", limits=Limits())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert league("resume", tmp_path / "run", "--env-steps", "100", "--no-eval").code == 0
+
+
+def test_a_stop_while_the_command_loads_says_nothing() -> None:
+    """As a Ctrl-C does that comes as the module of all commands is looked for."""
+    program = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "league.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from league.__main__ import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program, "presets"], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
