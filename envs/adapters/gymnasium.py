@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+import numpy as np
 
 from league.envs.adapters.checks.asking import asked, unpacked
 from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, mask_name
@@ -96,7 +97,7 @@ class GymnasiumEnv(ExternalEnv):
         if type(stepped) is not tuple or len(stepped) != 5:
             stepped = unpacked(self.spec.env_id, "step", stepped, STEP_PARTS)
         observation, reward, terminated, truncated, infos = stepped
-        if reward != 0:  # also true of NaN, which the builder then refuses
+        if type(reward) is np.ndarray or reward != 0:  # also true of NaN, which the builder then refuses
             self._builder.earn(game, 0, reward)
         if not (terminated or truncated):
             self._show(game, 0, SEAT, observation, infos)
