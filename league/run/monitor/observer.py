@@ -86,7 +86,7 @@ class Observer:
             self._heartbeat.write(seen, phase="running" if running else "draining", steps_per_s=speed)
         if self._is_due("view", VIEW_EVERY_S["table" if self._console.is_live else "lines"], now) or changed:
             self._console.show(self._view(seen))
-        if self._is_due("metrics", METRICS_EVERY_S, now):
+        if self._is_due("metrics", METRICS_EVERY_S, now) or changed:  # with the phase the last row of a run comes
             self._sink.log(seen.spent.env_steps, self._metrics(seen))
 
     def _is_due(self, what: str, every_s: float, now: float) -> bool:
