@@ -6,8 +6,6 @@ import copy
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +21,7 @@ from league.run.budget import Limits
 from league.run.launch import train
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder
+from tests.forked_python import ForkedPython
 
 CONFIG = """
 env: {id: rock_paper_scissors}
@@ -206,7 +205,7 @@ def test_a_run_ends_in_order_with_a_benchmark_that_is_killed(tmp_path: Path) -> 
         "run_to_end([sys.executable, '-c', sys.argv[1]], log=Path(sys.argv[2]), timeout_s=60.0)"
     )
     log = tmp_path / "log"
-    process = subprocess.Popen([sys.executable, "-c", benchmark, run, str(log)])
+    process = ForkedPython(benchmark, run, str(log), env=os.environ)
     wait_for(log, "began\n")
     process.kill()
     process.wait(60.0)
