@@ -22,7 +22,7 @@ ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests.forked_python import start_server  # noqa: E402 - as soon as the path is there
+from tests.forked_python import start_servers  # noqa: E402 - as soon as the path is there
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 """The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""
@@ -30,10 +30,10 @@ MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 
 @pytest.hookimpl(tryfirst=True)  # before pytest makes its folder
 def pytest_configure(config: pytest.Config) -> None:
-    """If tests run in several processes: they share a server of forks, and their folders are in memory, with room."""
+    """If tests run in several processes: they share servers of forks, and folders in memory where it has room."""
     if not config.getoption("numprocesses", None):
         return
-    start_server()
+    start_servers()
     if config.option.basetemp or not MEMORY.is_dir():
         return
     if shutil.disk_usage(MEMORY).free > ROOM_BYTES:

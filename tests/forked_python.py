@@ -1,14 +1,15 @@
-"""Python programs for tests, forked from one process that has imported what a command of ours imports.
+"""Python programs for tests, forked from one process that has imported what they import.
 
 A command's imports take four to five seconds of a core, most of them torch's; forked, it begins at once. In all else
 the program is as if started by itself: its own session, folder, environment, files, signals, seeds and way to its end.
 What differs: it is no child of the process that asks for it, and /proc shows the environment and words of the server.
-The server imports when it is first asked, and ends with the process that has made it.
+A server imports when it is first asked, and ends with the process that has made it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -20,62 +21,78 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).parent.parent
 ADDRESS = "TESTS_FORKED_PYTHON"
 """Variable with the path of the server's socket: the processes of one run of tests share one server."""
 LENGTH_BYTES = 8
 COMMAND = "from league.cli.main import main; main()"
-PRELOADED = ("numpy.random", "league.cli.main", "league.run.launch", "league.run.session", "league.judge.pools.run")
+PRELOADED = {
+    "commands": ("league.cli.main", "league.run.launch", "league.run.session", "league.judge.pools.run"),
+    "games": ("league.envs.workers.child", "tests.envs.crash_games"),
+}
+"""Kind of a server -> what its programs import: those with games have no torch, whose memory would be theirs."""
 
 _folder = tempfile.TemporaryDirectory(prefix="league-forks-")
-_server: subprocess.Popen[bytes] | None = None
+_servers: list[subprocess.Popen[bytes]] = []
 
 
-def start_server() -> None:
-    """Start the server for this process and those that it starts from now on; nothing where there is one."""
-    global _server
+def start_servers() -> None:
+    """Start the servers for this process and those that it starts from now on; nothing where there are some."""
     if ADDRESS in os.environ:
         return
-    folder = _folder.name
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{folder}/socket")
-        listener.listen()
-        _server = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listener.fileno())],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,  # it ends when this closes, however this process ends
-            pass_fds=[listener.fileno()],
-            start_new_session=True,
-        )
-    os.environ[ADDRESS] = f"{folder}/socket"
+    for kind in PRELOADED:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{_folder.name}/{kind}")
+            listener.listen()
+            server = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(listener.fileno()), kind],
+                cwd=ROOT,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.PIPE,  # it ends when this closes, however this process ends
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )
+        _servers.append(server)
+    os.environ[ADDRESS] = _folder.name
 
 
 class ForkedPython(subprocess.Popen[str]):
     """A program of Python, as `Popen` of `[sys.executable, "-c", code, *arguments]` in a session of its own.
 
     Args:
-      code: runs as `__main__`. env: all of its environment.
-      files: `stdin`, `stdout` and `stderr` as of `Popen`.
+      code: runs as `__main__`. env: all of its environment. kind: of the server.
+      files: `stdin`, `stdout`, `stderr` and `pass_fds` as of `Popen`.
     """
 
-    def __init__(self, code: str, *arguments: str, env: Mapping[str, str], cwd: Path = ROOT, **files: Any) -> None:
-        start_server()
+    def __init__(
+        self,
+        code: str,
+        *arguments: str,
+        env: Mapping[str, str],
+        cwd: Path = ROOT,
+        kind: str = "commands",
+        **files: Any,
+    ) -> None:
+        start_servers()
+        self._kind = kind
         self._server = socket.socket(socket.AF_UNIX)
         super().__init__([code, *arguments], cwd=cwd, env=env, text=True, start_new_session=True, **files)
 
     def _execute_child(self, args: Any, *given: Any) -> None:  # type: ignore[override]
         """Let the server fork; the pipes are made by `Popen`."""
-        _, _, _, _, cwd, env, _, _, _, from_us, to_us, out_read, out_write, err_read, err_write, *_ = given
-        request = json.dumps({"words": args, "folder": str(cwd), "environment": dict(env)}).encode()
-        files = [0 if from_us == -1 else from_us, 1 if out_write == -1 else out_write]
-        files.append(2 if err_write == -1 else err_write)
+        _, _, _, passed, cwd, env, _, _, _, from_us, to_us, out_read, out_write, err_read, err_write, *_ = given
+        numbers = {0: from_us, 1: out_write, 2: err_write, **{file: file for file in passed}}
+        files = [number if file == -1 else file for number, file in numbers.items()]
+        plain = {"words": args, "folder": str(cwd), "environment": dict(env), "numbers": list(numbers)}
+        request = json.dumps(plain).encode()
         try:
-            self._server.connect(os.environ[ADDRESS])
+            self._server.connect(f"{os.environ[ADDRESS]}/{self._kind}")
             socket.send_fds(self._server, [len(request).to_bytes(LENGTH_BYTES, "big")], files)
             self._server.sendall(request)
             self.pid = int(self._line())
@@ -112,7 +129,7 @@ class ForkedPython(subprocess.Popen[str]):
         self._server.close()
 
 
-def _served(listener: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _served(listener: socket.socket, kind: str) -> tuple[dict[str, Any], list[int]]:
     """Fork a process for every request, until standard input closes; returns its request and files in each of them."""
     running: dict[int, socket.socket] = {}
     woken, wakes = socket.socketpair()
@@ -132,27 +149,28 @@ def _served(listener: socket.socket) -> tuple[dict[str, Any], list[int]]:
                         asker.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
         if listener in ready:
             asker, _ = listener.accept()
-            head, files, _, _ = socket.recv_fds(asker, LENGTH_BYTES, 3)
+            head, files, _, _ = socket.recv_fds(asker, LENGTH_BYTES, 32)
             request = json.loads(asker.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            _import()
+            _import(PRELOADED[kind])
             pid = os.fork()
             if pid == 0:
+                os.setsid()
+                asker.sendall(b"%d\n" % os.getpid())
                 signal.set_wakeup_fd(-1)
                 for one in (listener, woken, wakes, asker, *running.values()):
                     one.close()
                 return request, files
             running[pid] = asker
-            asker.sendall(b"%d\n" % pid)
             for file in files:
                 os.close(file)
 
 
-def _import() -> None:
-    """Import what the commands do, once; what was made stays out of every search for garbage."""
-    if PRELOADED[-1] in sys.modules:
+def _import(names: Sequence[str]) -> None:
+    """Import what the programs do, once; what was made stays out of every search for garbage."""
+    if names[-1] in sys.modules:
         return
     gc.disable()
-    for name in PRELOADED:
+    for name in names:
         __import__(name)
     gc.collect()
     gc.freeze()
@@ -161,12 +179,13 @@ def _import() -> None:
 
 def _become(request: dict[str, Any], files: list[int]) -> None:
     """Make this forked process one that has just been started."""
-    os.setsid()
     for number in (signal.SIGCHLD, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    for target, file in enumerate(files):
-        os.dup2(file, target)
+    spare = [fcntl.fcntl(file, fcntl.F_DUPFD, 1000) for file in files]  # beyond all numbers that are asked for
     for file in files:
+        os.close(file)
+    for number, file in zip(request["numbers"], spare, strict=True):
+        os.dup2(file, number)
         os.close(file)
     buffering = 1 if request["environment"].get("PYTHONUNBUFFERED") else -1
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115 - as long as the process
@@ -176,19 +195,18 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv = ["-c", *request["words"][1:]]
-    sys.path[0] = ""
+    paths = request["environment"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:1] = ["", *(path for path in paths if path and path not in sys.path)]
     random.seed()
-    import numpy as np
-    import torch
-
     np.random.seed()
-    torch.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed()
 
 
 def main() -> None:
-    """Serve; in a forked process run its program. Argument: the number of the listening socket."""
+    """Serve; in a forked process run its program. Arguments: the number of the listening socket; the kind."""
     with socket.socket(fileno=int(sys.argv[1])) as listener:
-        request, files = _served(listener)
+        request, files = _served(listener, sys.argv[2])
     _become(request, files)
     program = sys.modules["__main__"] = types.ModuleType("__main__")
     exec(compile(request["words"][0], "<string>", "exec"), program.__dict__)
