@@ -53,7 +53,7 @@ def test_the_host_reads_twice_an_unroll_and_the_rows_are_learnt_where_they_are(
         policies[name].network.to(GPU)
     config = LearnerConfig(unroll_length=T, batch_rows=4, precision="float32")
     learner = build_learner(games.spec, network, config, seed=0, dtype=torch.float32)
-    blocks, of_learning, updates, begun = 3, 0, 0, marks.reads
+    blocks, of_learning, updates, begun = 4, 0, 0, marks.reads
     playing = arena.run(tables, policies, steps=blocks * T)
     for rows in playing:
         begun_to_learn = marks.reads
