@@ -22,7 +22,7 @@ ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests.forked_python import start_servers  # noqa: E402 - as soon as the path is there
+from tests.forked_python import look_briefly, start_servers  # noqa: E402 - as soon as the path is there
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 """The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""
@@ -71,7 +71,8 @@ def shared_by(item: pytest.Item) -> Iterator[str]:
 
 
 def pytest_collection_finish() -> None:
-    """Take what was imported, a million objects that stay out of every search for garbage."""
+    """Take what was imported, a million objects that stay out of every search for garbage; runs look briefly."""
+    look_briefly()
     gc.collect()
     gc.freeze()
     gc.enable()

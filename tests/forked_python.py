@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ ROOT = Path(__file__).parent.parent
 ADDRESS = "TESTS_FORKED_PYTHON"
 """Variable with the path of the server's socket: the processes of one run of tests share one server."""
 LENGTH_BYTES = 8
+LOAD_S = 0.05
+"""Seconds for which runs of tests look for other programs on the machine."""
 COMMAND = "from league.cli.main import main; main()"
 PRELOADED = {
     "commands": ("league.cli.main", "league.run.launch", "league.run.session", "league.judge.pools.run"),
@@ -129,6 +131,16 @@ class ForkedPython(subprocess.Popen[str]):
         self._server.close()
 
 
+def look_briefly() -> None:
+    """Let new runs play their game at random for as long as those of the least budget do, in all of this process.
+
+    Two seconds of a core, as runs of large budgets take, would be minutes in all tests.
+    """
+    from league.config.auto import measure
+
+    measure.MAX_PLAY_S, measure.MAX_LOAD_S = measure.MIN_PLAY_S, LOAD_S
+
+
 def _served(listener: socket.socket, kind: str) -> tuple[dict[str, Any], list[int]]:
     """Fork a process for every request, until standard input closes; returns its request and files in each of them."""
     running: dict[int, socket.socket] = {}
@@ -151,7 +163,7 @@ def _served(listener: socket.socket, kind: str) -> tuple[dict[str, Any], list[in
             asker, _ = listener.accept()
             head, files, _, _ = socket.recv_fds(asker, LENGTH_BYTES, 32)
             request = json.loads(asker.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
-            _import(PRELOADED[kind])
+            _import(kind)
             pid = os.fork()
             if pid == 0:
                 os.setsid()
@@ -165,13 +177,15 @@ def _served(listener: socket.socket, kind: str) -> tuple[dict[str, Any], list[in
                 os.close(file)
 
 
-def _import(names: Sequence[str]) -> None:
+def _import(kind: str) -> None:
     """Import what the programs do, once; what was made stays out of every search for garbage."""
-    if names[-1] in sys.modules:
+    if PRELOADED[kind][-1] in sys.modules:
         return
     gc.disable()
-    for name in names:
+    for name in PRELOADED[kind]:
         __import__(name)
+    if kind == "commands":
+        look_briefly()
     gc.collect()
     gc.freeze()
     gc.enable()
