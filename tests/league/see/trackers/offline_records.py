@@ -15,7 +15,16 @@ class OfflineRun:
         from wandb.util import get_core_path  # what `wandb leet` calls, once it has imported all of wandb
 
         (file,) = folder.glob("run-*.wandb")
-        command = [get_core_path(), "leet", "inspect", "--no-observability", "--json", "--run-file", str(file), str(folder.parent)]
+        command = [
+            get_core_path(),
+            "leet",
+            "inspect",
+            "--no-observability",
+            "--json",
+            "--run-file",
+            str(file),
+            str(folder.parent),
+        ]
         done = subprocess.run(command, capture_output=True, check=True, timeout=60)
         self.records: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
 
