@@ -40,17 +40,19 @@ PRELOADED = {
 }
 """Kind of a server -> what its programs import: those with games have no torch, whose memory would be theirs."""
 
-_folder = tempfile.TemporaryDirectory(prefix="league-forks-")
-_servers: list[subprocess.Popen[bytes]] = []
+_held: list[object] = []
+"""The folder of the sockets and the servers, which last as long as this process."""
 
 
 def start_servers() -> None:
     """Start the servers for this process and those that it starts from now on; nothing where there are some."""
     if ADDRESS in os.environ:
         return
+    folder = tempfile.TemporaryDirectory(prefix="league-forks-")
+    _held.append(folder)
     for kind in PRELOADED:
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"{_folder.name}/{kind}")
+            listener.bind(f"{folder.name}/{kind}")
             listener.listen()
             server = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(listener.fileno()), kind],
@@ -60,8 +62,8 @@ def start_servers() -> None:
                 pass_fds=[listener.fileno()],
                 start_new_session=True,
             )
-        _servers.append(server)
-    os.environ[ADDRESS] = _folder.name
+        _held.append(server)
+    os.environ[ADDRESS] = folder.name
 
 
 class ForkedPython(subprocess.Popen[str]):
