@@ -25,8 +25,7 @@ def failing(how: str, *, workers: int, one_in: int = 12, **limits: Any) -> dict[
 
 @pytest.mark.parametrize(("how", "workers"), [("raise", 0), ("raise", 2), ("exit", 2)])
 def test_a_run_outlives_games_that_fail_and_counts_them(how: str, workers: int, tmp_path: Path) -> None:
-    one_in = 40 if how == "exit" else 12  # each end of a process costs the start of another
-    config = write_config(tmp_path, failing(how, workers=workers, one_in=one_in))
+    config = write_config(tmp_path, failing(how, workers=workers))
     train(config, overrides=(), run_dir=tmp_path / "run", limits=Limits(env_steps=1_000))
     state = state_of(tmp_path / "run")
     assert state.totals.env_steps + state.totals.settling_steps >= 1_000

@@ -33,7 +33,7 @@ def run(tracked_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(tracked_run, path)
     with pytest.MonkeyPatch.context() as patch:
         for deadline in ("CLOSE_DEADLINE_S", "SILENT_DEADLINE_S"):
-            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 60.0)
+            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 150.0)
         patch.setattr("league.run.monitor.observer.METRICS_EVERY_S", 0.2)
         go_on(path, env_steps=800)
         report = evaluate_run(path, bots=("random",), games=4)
