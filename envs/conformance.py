@@ -28,7 +28,7 @@ from league.envs.protocol import (
 )
 from league.envs.registry import make
 from league.envs.return_range import check_returns, returns_text
-from league.envs.spec_facts import spec_facts
+from league.envs.spec_facts import env_facts
 from league.envs.sub_actions import illegal_answer
 from league.envs.text.number_text import number_text
 
@@ -387,7 +387,7 @@ def _kept(turn: Turn) -> Turn:
 
 def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
     spec = env.spec
-    yield from (Finding("fact", name, text) for name, text in spec_facts(spec))
+    yield from (Finding("fact", name, text) for name, text in env_facts(env))
     if check.lengths:
         returns = ", ".join(f"{value:+.2f}" for value in np.mean(check.returns, axis=0))
         lengths = f"{len(check.lengths)} at random, {np.mean(check.lengths):.1f} turns on average"

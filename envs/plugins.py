@@ -36,6 +36,21 @@ Version = tuple[int, int]
 """Time of the last change of a file (ns), and its size in bytes."""
 
 
+INDEX_NAMES = {
+    "Box2D": "box2d",
+    "OpenGL": "PyOpenGL",
+    "PIL": "pillow",
+    "ale_py": "ale-py",
+    "cv2": "opencv-python-headless",
+    "pyspiel": "open-spiel",
+    "ruamel": "ruamel.yaml",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
+"""Module -> the package that has it, where their names differ: those that games are found to need."""
+
+
 class PluginError(ValueError):
     """A name cannot be loaded; the message is one clause with the reason."""
 
@@ -218,7 +233,7 @@ def _load_file(path: Path) -> ModuleType:
             spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         del sys.modules[name]
-        raise PluginError(_missing(error)) from error
+        raise PluginError(missing_package(error)) from error
     except Exception as error:  # code of others: whatever it raises is their mistake, not ours
         del sys.modules[name]
         raise PluginError(f"reading {path} raised {type(error).__name__}: {first_line(error)}") from error
@@ -238,7 +253,7 @@ def _imported(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise MissingModuleError(f"there is no module {name!r}") from error
-        raise PluginError(_missing(error)) from error
+        raise PluginError(missing_package(error)) from error
     except Exception as error:  # code of others: whatever it raises is their mistake, not ours
         raise PluginError(f"importing {name} raised {type(error).__name__}: {first_line(error)}") from error
 
@@ -305,8 +320,11 @@ def _version(file: Path) -> Version:
     return facts.st_mtime_ns, facts.st_size
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    return f"it needs the package {error.name!r}, which is not installed; pip install {error.name}"
+def missing_package(error: ModuleNotFoundError) -> str:
+    """The advice to install what could not be imported, by the name that package indexes have for it."""
+    module = (error.name or "").partition(".")[0]
+    wanted = INDEX_NAMES.get(module, module)
+    return f"it needs the package {error.name!r}, which is not installed; pip install {wanted}"
 
 
 def install_extra(name: str) -> str:

@@ -15,7 +15,14 @@ from league.envs.guard.foreign_code import foreign_code
 from league.envs.guard.settings import current_folder
 from league.envs.guard.stand_ins import EndOfProcess
 from league.envs.own_code.places import absolute
-from league.envs.plugins import MissingModuleError, PluginError, install_extra, load, name_given
+from league.envs.plugins import (
+    MissingModuleError,
+    PluginError,
+    install_extra,
+    load,
+    missing_package,
+    name_given,
+)
 from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from league.envs.seat_plan import SeatPlan
 
@@ -47,6 +54,7 @@ ADAPTERS: Mapping[str, str] = {
     "openspiel": "league.envs.adapters.openspiel:make_registered",
 }
 GYMNASIUM = "league.envs.adapters.gymnasium:GymnasiumEnv.of"
+SEVERAL_AGENTS = "league.envs.adapters.several_agents"
 FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, openspiel:NAME, module:function or path/file.py:function"
 
 
@@ -204,13 +212,19 @@ def _one_by_one(first: object, factory: Callable[[], object]) -> Callable[[], ob
 
 
 def _kind(env: object) -> str | None:
-    """The adapter for an env by its attributes: agents and `last` is AEC, agents without `last` is parallel."""
+    """The adapter for an env by its attributes: agents and `last` is AEC, agents without `last` is parallel.
+
+    One of Gymnasium with a part of its spaces for each of several agents is parallel too.
+    """
     if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
         return None
     if _has(env, "possible_agents"):
         aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
         return "league.envs.adapters.pettingzoo:AecEnv.of" if aec else "league.envs.adapters.pettingzoo:ParallelEnv.of"
-    return GYMNASIUM if _has(env, "action_space") else None
+    if not _has(env, "action_space"):
+        return None
+    has_several: Callable[[object], bool] = load(f"{SEVERAL_AGENTS}:has_several_agents")
+    return f"{SEVERAL_AGENTS}:SeveralAgentsEnv.of" if has_several(env) else GYMNASIUM
 
 
 def _has(env: object, name: str) -> bool:
@@ -240,7 +254,7 @@ def _load_own(env_id: str) -> Callable[..., Any]:
 
 
 def _missing(env_id: str, error: ModuleNotFoundError) -> EnvError:
-    return EnvError(f"{env_id}: it needs the package {error.name!r}, which is not installed; pip install {error.name}")
+    return EnvError(f"{env_id}: {missing_package(error)}")
 
 
 def _call(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, object]) -> T:

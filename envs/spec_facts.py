@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from league.envs.protocol import ActionSpec, EnvSpec
+from league.envs.protocol import ActionSpec, BatchedEnv, EnvSpec
 from league.envs.seat_plan import MAX_NAMES, listed, suggested_teams
+
+
+def env_facts(env: BatchedEnv) -> Iterator[tuple[str, str]]:
+    """Yields `spec_facts` of a game, and which parts of its observations are not seen."""
+    for name, text in spec_facts(env.spec):
+        yield name, text
+        if name == "observations" and (left_out := getattr(env, "left_out", ())):
+            yield "not seen", f"{', '.join(left_out)}, which is text"
 
 
 def spec_facts(spec: EnvSpec) -> Iterator[tuple[str, str]]:

@@ -96,6 +96,11 @@ class ExternalEnv(ResumableGames):
             return self._turn(lost=True)
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Parts of observations that are text, and so not seen."""
+        return self._outline.left_out
+
+    @property
     def make_bare(self) -> Callable[[], Any] | None:
         """Makes one more game as its users know it; None if there is no way."""
         return self._outline.make_bare

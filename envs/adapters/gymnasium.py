@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+import numpy as np
 
 from league.envs.adapters.checks.asking import asked, unpacked
 from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, mask_name
 from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.gymnasium_arrays import array_env
 from league.envs.adapters.outline import outline_of
+from league.envs.adapters.several_agents import SeveralAgentsEnv, has_several_agents
 from league.envs.closing import closed_on_error
 from league.envs.guard.foreign_code import as_failure
 from league.envs.protocol import BatchedEnv, EnvError
@@ -34,7 +36,10 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     try:
         spec = gymnasium.spec(name)
     except gymnasium.error.Error as error:
-        raise EnvError(f"unknown env {env_id!r}: {error}") from error
+        module, _, own = name.rpartition(":")
+        package = module or "the package that registers it"
+        advice = f"name a function of yours that imports {package} and returns gymnasium.make({own!r})"
+        raise EnvError(f"unknown env {env_id!r}: {str(error).rstrip('.')}; {advice}") from error
     except ImportError as error:
         raise EnvError(f"{env_id}: a package is missing ({error}); install it and try again") from error
     if spec.vector_entry_point is not None:
@@ -43,7 +48,13 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
             return made
     unchecked = replace(spec, order_enforce=False)  # nothing here steps before a reset
     options = {"disable_env_checker": True, **kwargs}  # the turn builder checks the same things
-    return GymnasiumEnv.of(lambda: gymnasium.make(unchecked, **options), env_id=env_id, num_envs=num_envs)
+
+    def make_one() -> Any:
+        return waiting.pop() if waiting else gymnasium.make(unchecked, **options)
+
+    waiting = make_games(lambda: gymnasium.make(unchecked, **options), env_id=env_id, num_envs=1)
+    kind: type[GymnasiumEnv | SeveralAgentsEnv] = SeveralAgentsEnv if has_several_agents(waiting[0]) else GymnasiumEnv
+    return kind.of(make_one, env_id=env_id, num_envs=num_envs)
 
 
 class GymnasiumEnv(ExternalEnv):
@@ -86,7 +97,7 @@ class GymnasiumEnv(ExternalEnv):
         if type(stepped) is not tuple or len(stepped) != 5:
             stepped = unpacked(self.spec.env_id, "step", stepped, STEP_PARTS)
         observation, reward, terminated, truncated, infos = stepped
-        if reward != 0:  # also true of NaN, which the builder then refuses
+        if type(reward) is np.ndarray or reward != 0:  # also true of NaN, which the builder then refuses
             self._builder.earn(game, 0, reward)
         if not (terminated or truncated):
             self._show(game, 0, SEAT, observation, infos)

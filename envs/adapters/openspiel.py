@@ -20,8 +20,16 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, draw, fields_of, load_game, spec_of_game
-from league.envs.adapters.openspiel_tree import tree_of
+from league.envs.adapters.openspiel_parts.openspiel_game import (
+    TIME,
+    Clock,
+    TensorReader,
+    draw,
+    fields_of,
+    load_game,
+    spec_of_game,
+)
+from league.envs.adapters.openspiel_parts.openspiel_tree import tree_of
 from league.envs.adapters.turn_builder import legal_answers
 from league.envs.decision_tree import DecisionTree
 from league.envs.protocol import EnvError, EnvSpec, Turn

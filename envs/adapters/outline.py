@@ -20,7 +20,7 @@ from league.envs.adapters.seat_forms import (
     padded_observations,
 )
 from league.envs.adapters.space_codec import ActionCode, ObservationField
-from league.envs.adapters.spaces import action_code, declared_bounds, observation_fields
+from league.envs.adapters.spaces import action_code, declared_bounds, observation_fields, text_in
 from league.envs.adapters.team_observations import with_team_observations
 from league.envs.padding import mask_entries
 from league.envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, EnvSpec, SeatGroup
@@ -36,6 +36,7 @@ class Outline:
       bounds: [S] name -> least and greatest numbers that each seat's bounded fields are declared to have.
       mask_paths: [S] where a seat's observation has its mask; None where it has none.
       mask_method: says what is legal where neither observations nor infos do.
+      left_out: parts of observations that are text, which no network here reads.
       make_one: makes one more game, in place of one that failed; None if the failed one is used again.
       make_bare: makes one more game as its users know it, with all its wrappers.
     """
@@ -45,6 +46,7 @@ class Outline:
     bounds: tuple[Mapping[str, Bounds], ...]
     mask_paths: tuple[Path | None, ...]
     mask_method: MaskMethod | None = None
+    left_out: tuple[str, ...] = ()
     make_one: Callable[[], Any] | None = None
     make_bare: Callable[[], Any] | None = None
 
@@ -79,6 +81,7 @@ def outline_of(
     Raises:
       EnvError: a space is not supported, spaces cannot be brought to one form, or the plan does not fit the seats.
     """
+    _refuse_older_gym((*observation_spaces, *action_spaces), env_id=env_id)
     given = [action_code(acted, env_id=env_id) for acted in action_spaces]
     paths = _mask_paths(observation_spaces, given, env_id=env_id)
     pairs = zip(observation_spaces, paths, strict=True)
@@ -112,7 +115,17 @@ def outline_of(
     )
     bounds = tuple(declared_bounds(space, own) for space, own in zip(observation_spaces, fields, strict=True))
     spec = with_team_observations(spec) if seat_plan.team_observations else spec
-    return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method)
+    text = tuple(dict.fromkeys(name for space in observation_spaces for name in text_in(space)))
+    return Outline(spec, forms, bounds, paths, None if in_spaces else mask_method, left_out=text)
+
+
+def _refuse_older_gym(given: Sequence[Any], *, env_id: str) -> None:
+    """Refuse spaces that look like Gymnasium's and are those of what it took the place of. Raises EnvError."""
+    if any(type(space).__module__.partition(".")[0] == "gym" for space in given):
+        raise EnvError(
+            f"{env_id}: its spaces are those of the older Gym, which Gymnasium took the place of; wrap it, as"
+            " shimmy.GymV21CompatibilityV0(env=...) does, or have its code import gymnasium"
+        )
 
 
 def _mask_paths(

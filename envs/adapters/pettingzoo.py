@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pettingzoo
 from pettingzoo.utils import conversions, wrappers
 
@@ -142,7 +143,7 @@ class AecEnv(ExternalEnv):
         env = self._games[game]
         env.step(answers[0][1])
         for agent, reward in env.rewards.items():
-            if reward != 0:  # also true of NaN, which the builder then refuses
+            if type(reward) is np.ndarray or reward != 0:  # also true of NaN, which the builder then refuses
                 self._builder.earn(game, self._seat_of[agent], reward)
         if any(env.terminations.values()) or any(env.truncations.values()):
             self._bury(game, env)
@@ -227,7 +228,7 @@ class ParallelEnv(ExternalEnv):
             if is_there and agent not in rewards:
                 raise self._omission(game, agent, "reward", "give 0.0 where it earned nothing")
         for agent, reward in rewards.items():
-            if reward != 0:  # also true of NaN, which the builder then refuses
+            if type(reward) is np.ndarray or reward != 0:  # also true of NaN, which the builder then refuses
                 self._builder.earn(game, self._seat(game, agent), reward)
         dead = {agent for flags in (terminations, truncations) for agent, flag in flags.items() if flag}
         for agent in dead & self._seat_of.keys():  # there may be flags for all together beside those of agents

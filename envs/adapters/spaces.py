@@ -1,8 +1,8 @@
 """Converts Gymnasium's spaces to observation fields and an action spec.
 
 A dict keeps its field names (nested ones joined by "."), anything else becomes one field "observation"; "action_mask"
-is never a field. Floats become float32, wide unsigned numbers signed ones, and discrete observations one-hot bool.
-Other arrays keep their dtype.
+is never a field, nor is text. Floats become float32, wide unsigned numbers signed ones, and discrete observations
+one-hot bool. Other arrays keep their dtype.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_REACH, MAX_REACH = 0.5, 3.0
 
 
 def observation_fields(space: Any, *, env_id: str, mask: Path | None = (MASK,)) -> tuple[ObservationField, ...]:
-    """The fields of an observation space, those without a number left out.
+    """The fields of an observation space, those without a number left out, such as text.
 
     Args:
       mask: keys to follow to the mask, which is no field; None where there is none.
@@ -80,10 +80,21 @@ def _fields(space: Any, *, path: Path, env_id: str, mask: Path | None) -> list[O
         offsets = np.cumsum([0, *counts[:-1]]).tolist()
         one_hot = ArraySpec((total,), "bool")
         return [ObservationField(name, path, one_hot, tuple(offsets), tuple(lowest), tuple(counts))]
+    if text_in(space):
+        return []
     raise EnvError(
         f"{env_id}: observation {name!r} is a {type(space).__name__} space; supported are Box, Discrete, MultiDiscrete,"
         " MultiBinary, and Dict or Tuple of these"
     )
+
+
+def text_in(space: Any, path: Path = ()) -> list[str]:
+    """Names of the parts of an observation that are text, also by a space that a game defines itself."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = enumerate(space.spaces) if isinstance(space, spaces.Tuple) else space.spaces.items()
+        return [name for key, part in parts for name in text_in(part, (*path, key))]
+    is_text = isinstance(space, spaces.Text) or getattr(space, "dtype", None) == np.dtype(str)
+    return [".".join(map(str, path)) or "observation"] if is_text else []
 
 
 def action_code(space: Any, *, env_id: str) -> ActionCode:

@@ -140,7 +140,7 @@ class TurnBuilder:
         self._ends = _TurnEnds()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
-        """Add a reward.
+        """Add a reward; also an array of one number, as games give that count in arrays.
 
         Raises:
           EnvError: it is no single number.
@@ -148,8 +148,11 @@ class TurnBuilder:
         try:
             self._waiting[game, seat] += reward
         except (TypeError, ValueError) as error:
-            text = f"{self._where(game, seat)}: a reward is {reward!r}; a single number is needed"
-            raise GameFaultError(text, game=game) from error
+            if not isinstance(reward, np.ndarray) or reward.size != 1 or reward.dtype.kind not in "biuf":
+                text = f"{self._where(game, seat)}: a reward is {reward!r}; a single number is needed"
+                raise GameFaultError(text, game=game) from error
+            reward = reward.item()
+            self._waiting[game, seat] += reward
         self._earned[game, seat] += reward
 
     def show(self, game: int, seat: int, observation: Any, mask: Any) -> None:

@@ -18,6 +18,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ def current_folder() -> str:
         return os.getcwd()  # noqa: PTH109  of every step: a Path would cost three times as much
     except OSError:
         return ""
+
+
+def working_folder() -> Path:
+    """The current folder, where names are looked for first; the root of all files where it has been removed."""
+    return Path(current_folder() or "/")
 
 
 def _change_folder(path: str) -> None:

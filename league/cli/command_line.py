@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -30,6 +31,8 @@ def run_command(app: typer.Typer) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
+    if not _has_folder():
+        _leave("the current folder has been removed: go to another one and give the command again.", USER_ERROR)
     try:
         with FirstOutput(" ".join(sys.argv[1:2])), watched_calls(_say), witness.watching():
             code = _command_of(app)(prog_name="league", standalone_mode=False)
@@ -49,6 +52,14 @@ def run_command(app: typer.Typer) -> NoReturn:
     except USAGE_ERROR as error:
         _leave_with_usage(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _has_folder() -> bool:
+    """True if there still is a current folder: without one relative paths mean nothing, and libraries fail to load."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
 
 
 @functools.cache

@@ -105,6 +105,9 @@ def exploit(
         Path | None, typer.Option("--run-dir", help="Run folder of the exploiter; by default one beside RUN.")
     ] = None,
     overrides: Overrides = None,
+    from_prey: Annotated[
+        bool, typer.Option("--from-prey", help="Begin with the weights of the prey, not with random ones.")
+    ] = False,
     games: Annotated[int, typer.Option(min=2, help="Games of the match after the training.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the match.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
@@ -123,6 +126,7 @@ def exploit(
             run_dir=run_dir,
             budget=budget,
             overrides=overrides or [],
+            from_prey=from_prey,
             games=games,
             seed=seed,
             progress=progress,

@@ -327,7 +327,13 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
                 f"fixed_opponents.{index}: {opponent.policy} has no source; give the run folder that it comes from, as "
                 f"{{policy: {opponent.policy!r}, source: runs/NAME, player: best}}"
             )
-    for group in league.players:
+    lent = [opponent.policy for opponent in league.fixed_opponents if not is_bot(opponent.policy)]
+    for number, group in enumerate(league.players):
+        if group.starts_from not in ("", *lent):
+            yield (
+                f"players.{number}.starts_from: {group.starts_from!r} is no imported policy of fixed_opponents; give "
+                "one, as {policy: 'imported:base', source: runs/NAME, probability: 0}"
+            )
         if group.matchmaker_name == "fixed_opponents" and not league.fixed_opponents_of(group.role):
             yield (
                 f"fixed_opponents: {group.role} meets only its fixed opponents, and there is none; give one, as "

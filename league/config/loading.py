@@ -15,6 +15,7 @@ from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
 from league.config.run_config import RunConfig
 from league.config.yaml import parse_yaml
+from league.envs.guard.settings import working_folder
 from league.envs.plugins import admit
 from league.errors import ConfigError
 
@@ -71,7 +72,7 @@ def overridden(
     """A copy of plain values with overrides, files by absolute paths; and what is wrong with the overrides."""
     changed = copy.deepcopy(dict(plain))
     problems = [problem for one in overrides if (problem := apply_override(changed, one)) is not None]
-    with_absolute_files(changed, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
+    with_absolute_files(changed, (working_folder(), *([] if folder is None else [folder.absolute()])))
     return changed, problems
 
 

@@ -142,11 +142,14 @@ def change_config(state: LeagueState, command: ChangeConfig, rng: np.random.Gene
 
 
 def apply_imported(state: LeagueState, event: PolicyImported) -> None:
-    """The policy is in the population."""
+    """The policy is in the population; players that start from it and have no weights yet descend from it."""
     snapshot = event.snapshot
     state.snapshots[snapshot.snapshot_id] = snapshot
     state.population.add(snapshot.snapshot_id, kind=FIXED_OPPONENT)
     state.rating_games.append(0)
+    for player in state.players.values():
+        if player.initial is None and state.config_of(player.name).starts_from == snapshot.snapshot_id:
+            player.parent = snapshot.snapshot_id
 
 
 def apply_forked(state: LeagueState, event: LeagueForked) -> None:

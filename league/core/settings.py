@@ -110,17 +110,18 @@ def add_player(state: LeagueState, command: AddPlayer, rng: np.random.Generator)
     there = sum(player.group == command.group for player in state.players.values())
     if group.count != there + 1:
         raise Refused(f"group {command.group} has {there} players; its count must become {there + 1}")
-    if command.parent and not state.is_present(command.parent):
-        raise Refused(f"there is no snapshot {command.parent!r} whose weights can be had")
-    parent = state.snapshots[command.parent].player if command.parent else ""
+    source = command.parent or group.starts_from
+    if source and not state.is_present(source):
+        raise Refused(f"there is no snapshot {source!r} whose weights can be had")
+    parent = state.snapshots[source].player if source else ""
     if parent in state.players and state.config_of(parent).network != group.network:
-        raise Refused(f"{command.parent} has another network than the players of {group.prefix}")
+        raise Refused(f"{source} has another network than the players of {group.prefix}")
     name = group.player_id(there)
     values = first_values(config.pbt, group, rng, is_first=True)
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, name, INITIAL)
     return [
         SettingsChanged(command.changes, command.text, command.by, command.reason),
-        PlayerAdded(name, group.role, command.group, group.step_weight, values, command.parent or None),
+        PlayerAdded(name, group.role, command.group, group.step_weight, values, source or None),
         DirectiveIssued(directive),
     ]
 

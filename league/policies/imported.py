@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network
-from league.config.player_settings import own_settings
+from league.config.player_settings import own_settings, settings_of
 from league.config.run_config import RunConfig
 from league.core.state.commands import ImportPolicy
+from league.core.state.league_config import PlayerConfig
 from league.core.state.population_config import FixedOpponentConfig
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
+from league.envs.guard.settings import working_folder
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
@@ -61,10 +64,30 @@ def find_imported(config: RunConfig, spec: EnvSpec, *, folder: Path) -> tuple[Ru
     if not found:
         return config, ()
     try:
-        league = dataclasses.replace(config.league, fixed_opponents=tuple(fixed_opponents))
+        players = tuple(_starting(group, config, found) for group in config.league.players)
+        league = dataclasses.replace(config.league, fixed_opponents=tuple(fixed_opponents), players=players)
     except ValueError as error:
         raise LeagueError(f"The members of a mixture cannot join: {error}.") from error
     return dataclasses.replace(config, league=league), tuple(found)
+
+
+def _starting(group: PlayerConfig, config: RunConfig, found: Sequence[ImportedPolicy]) -> PlayerConfig:
+    """The group, whose players start from the likeliest member where they are to start from a mixture.
+
+    Raises:
+      LeagueError: that has another network than the group.
+    """
+    if not group.starts_from:
+        return group
+    name = group.starts_from
+    members = [policy for policy in found if re.fullmatch(rf"{name}(-\d+)?", policy.opponent.policy)]
+    source = max(members, key=lambda policy: policy.copy.weight)
+    if network_of(source.copy.manifest) != settings_of(config, group.player_id(0)).network:
+        raise LeagueError(
+            f"The players of {group.prefix} cannot start from {name}: it has another network. Give the run the "
+            f"network of {source.copy.manifest.env_id} in {source.opponent.source}, or leave starts_from out."
+        )
+    return dataclasses.replace(group, starts_from=source.opponent.policy)
 
 
 def absent_imported(config: RunConfig, state: LeagueState, spec: EnvSpec) -> tuple[ImportedPolicy, ...]:
@@ -74,7 +97,7 @@ def absent_imported(config: RunConfig, state: LeagueState, spec: EnvSpec) -> tup
         for opponent in config.league.fixed_opponents
         if _is_imported(opponent) and not _is_there(opponent, state)
     ]
-    return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=Path.cwd()))
+    return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=working_folder()))
 
 
 FromOutside = Callable[[RunConfig, FixedOpponentConfig], tuple[ImportedPolicy, ...]]

@@ -19,6 +19,7 @@ from league.config.player_settings import own_settings, prefix_of
 from league.config.run_config import EvaluationConfig, RunConfig
 from league.core.state.records import GameKind, SnapshotInfo
 from league.core.state.state import LeagueState
+from league.envs.guard.settings import working_folder
 from league.envs.protocol import EnvConfig, EnvSpec
 from league.envs.registry import spec_of
 from league.envs.seat_plan import SeatPlan
@@ -172,7 +173,7 @@ def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
 
 def find_source(source: str, *, folder: Path) -> Path | None:
     """The absolute path of a source that a configuration names, from the current folder or else from `folder`."""
-    starts = (Path.cwd(), folder.absolute())
+    starts = (working_folder(), folder.absolute())
     return next((path for start in starts if (path := start / Path(source).expanduser()).exists()), None)
 
 

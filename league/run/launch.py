@@ -21,6 +21,7 @@ from league.config.default_scoring import scoring_of
 from league.config.game_kind import creation_of
 from league.config.plugin_checks import require_working_names
 from league.config.run_config import BudgetConfig, RunConfig
+from league.envs.guard.settings import working_folder
 from league.envs.plugins import admit as admit_names
 from league.envs.registry import GivenGame, config_of, spec_of
 from league.errors import LeagueError
@@ -182,7 +183,7 @@ def _known_run(path: Path, *, overrides: Sequence[str], restore_config: bool) ->
         _require_our_trainer(config, str(path))
         if is_trusted(folder.path):  # with its journal and the sources of its imported policies
             admit_names(found.entry for found in names_of_league(league.state))
-            trust_sources(config, folder=Path.cwd())
+            trust_sources(config, folder=working_folder())
         require_trusted(names_of_league(league.state), what=str(folder.path))
         spec = spec_of(config.env)
         require_working_names(config, spec, source=str(folder.path))

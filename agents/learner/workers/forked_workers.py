@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from league.envs.guard.settings import working_folder
 from league.envs.plugins import load
 from league.envs.workers.child_endings import wait_for_killed
 
@@ -108,7 +109,7 @@ class WorkerForks:
         """
         request = {
             "environment": dict(environment),
-            "folder": _current_folder(),
+            "folder": str(working_folder()),
             "path": sys.path,
             "names": [WORKER, STAGES] if stages else [WORKER],
         }
@@ -173,13 +174,6 @@ def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"},
         )
     return ours, process
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109  it may have been removed
-    except OSError:
-        return "/"
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,22 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if not situation.game.is_competitive:
         yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
     elif mixed:
-        yield AutoValue("league.players", [main], "play is mixed: exploiters find little that self-play does not")
+        why = f"play is mixed: exploiters find little that self-play does not{_trap(situation)}"
+        yield AutoValue("league.players", [main], why)
     elif short:
-        yield AutoValue("league.players", [main], f"{short} are too few for an exploiter to learn")
+        yield AutoValue("league.players", [main], f"{short} are too few for an exploiter to learn{_trap(situation)}")
     else:
         players = [{**main, "step_weight": MAIN_WEIGHT}, {"role": "main_exploiter", "step_weight": 1.0}]
         yield AutoValue(
             "league.players", players, f"{number_text(decisions, 2)} decisions leave a tenth for an exploiter"
         )
+
+
+def _trap(situation: Situation) -> str:
+    """The hint that a game of teams deserves; empty for other games."""
+    spec = situation.game.spec
+    has_teams = spec.num_seats > spec.num_teams
+    return "; a team may stay in a trap, out of which `league.preset: cross_play` finds" if has_teams else ""
 
 
 def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

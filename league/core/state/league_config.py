@@ -102,6 +102,7 @@ class PlayerConfig:
         probabilities with which they acted; 0 learns from its own alone. Beyond `learner.max_policy_lag` nothing is
         learnt from them.
       gate: see there.
+      starts_from: imported policy of `fixed_opponents` whose weights its players begin with; empty for new weights.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
       learner: keys of their own over the run's `learner`, such as another `algorithm`; the core only notes them.
@@ -118,6 +119,7 @@ class PlayerConfig:
     opponents_per_lease: int = 4
     learn_from_past: int = 0
     gate: GateConfig = field(default_factory=GateConfig)
+    starts_from: str = ""
     hyperparameters: tuple[Hyperparameter, ...] = ()
     learner: Options = field(default_factory=dict, hash=False)
     network: Options = field(default_factory=dict, hash=False)
@@ -367,10 +369,8 @@ class LeagueConfig:
             )
         for role in sorted(roles):
             total = sum(probability for _, probability in self.fixed_opponents_of(role))
-            most = 1.0 + SUM_ROUNDING
-            require(
-                total <= most, f"fixed_opponents: they take {total:g} of the games of {role}, which must not exceed 1"
-            )
+            rule = f"fixed_opponents: they take {total:g} of the games of {role}, which must not exceed 1"
+            require(total <= 1.0 + SUM_ROUNDING, rule)
 
     def fixed_opponents_of(self, role: str) -> tuple[tuple[str, float], ...]:
         """(policy, fraction of the games) of the fixed opponents that players of a role meet."""

@@ -72,7 +72,8 @@ class FixedOpponentConfig:
 
     Fields:
       policy: "bot:NAME", or "imported:NAME" for a frozen policy that was trained elsewhere and is added to the run.
-      probability: of the games of each player that meets it; 1 where it is met in every game.
+      probability: of the games of each player that meets it; 1 where it is met in every game, 0 where an imported
+        policy only lends its weights.
       roles: roles that meet it; empty for all.
       source: of an imported policy, the run folder or the folder of one snapshot from which it is copied at the start.
       player: of that run, as for `league eval`: "best", "mixture", "average", a snapshot, a player as it was last
@@ -99,7 +100,7 @@ class FixedOpponentConfig:
         )
         require(imported or not self.source, f"{self.policy} has no source; only {IMPORTED_PREFIX}NAME comes from one")
         require(
-            0.0 < self.probability <= 1.0,
+            0.0 < self.probability <= 1.0 or (imported and self.probability == 0.0),
             f"probability of {self.policy} must be above 0 and at most 1, not {self.probability}",
         )
 

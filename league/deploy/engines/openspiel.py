@@ -14,7 +14,7 @@ import pyspiel
 from numpy.typing import NDArray
 from open_spiel.python import policy as openspiel_policy
 
-from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, fields_of, load_game
+from league.envs.adapters.openspiel_parts.openspiel_game import TIME, Clock, TensorReader, fields_of, load_game
 from league.errors import LeagueError
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 

@@ -21,6 +21,7 @@ from league.core.state.commands import ChangeConfig, Command, NoteFork, Quaranti
 from league.core.state.events import EVENTS
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
+from league.envs.guard.settings import working_folder
 from league.envs.plugins import is_admitted
 from league.envs.registry import spec_of
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
@@ -215,7 +216,7 @@ def _with_new_teacher(config: RunConfig, before: RunConfig) -> RunConfig:
     if settings.digest == before.teacher.digest:
         settings = replace(settings, digest="")
     spec = spec_of(config.env)
-    return find_teacher(replace(config, teacher=settings), spec, folder=Path.cwd())
+    return find_teacher(replace(config, teacher=settings), spec, folder=working_folder())
 
 
 def _take_snapshots(

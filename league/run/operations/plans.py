@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from league.config.changes import differences, live_problem
 from league.config.commented import recommented
@@ -27,6 +26,7 @@ from league.core.state.commands import (
 from league.core.state.events import ConfigChange, Event, PolicyImported, SettingsChanged
 from league.core.state.league_config import PlayerConfig
 from league.core.state.state import LeagueState, PlayerState
+from league.envs.guard.settings import working_folder
 from league.errors import ConfigError, LeagueError
 from league.policies.auto_export import AUTO, EXPORTS
 from league.store.snapshots import SnapshotManifest
@@ -272,7 +272,7 @@ def overridden(config: RunConfig, pairs: Iterable[tuple[str, object]]) -> RunCon
     overrides = [f"{key}={json.dumps(value)}" for key, value in pairs]
     plain = config_plain(config)
     problems = [problem for override in overrides if (problem := apply_override(plain, override)) is not None]
-    with_absolute_files(plain, (Path.cwd(),))
+    with_absolute_files(plain, (working_folder(),))
     try:
         return config_of(plain, problems, source="the configuration")
     except ConfigError as error:

@@ -12,6 +12,7 @@ import typer
 
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
+from league.envs.guard.settings import working_folder
 from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
 from league.errors import LeagueError
@@ -152,5 +153,5 @@ def next_commands(config: RunConfig, run: str, *, spent: Spent, has_policies: bo
 
 def _as_typed(path: Path) -> str:
     """A path as one would type it here: from the current folder where it lies below it, quoted where it must be."""
-    here = Path.cwd()
+    here = working_folder()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -321,11 +321,19 @@ def test_other_interfaces_are_named() -> None:
             GymnasiumEnv.of(kind, env_id="x", num_envs=1)
 
 
+def test_spaces_of_the_older_gym_are_named_with_what_helps() -> None:
+    class Older(RawSingleProbe):
+        action_space = type("Discrete", (), {"__module__": "gym.spaces.discrete", "n": 2})()
+
+    with pytest.raises(EnvError, match=r"the older Gym.* wrap it, as shimmy\.GymV21CompatibilityV0"):
+        GymnasiumEnv.of(Older, env_id="x", num_envs=1)
+
+
 def test_unsupported_observations_are_one_sentence() -> None:
     class Odd(RawSingleProbe):
-        observation_space = spaces.Dict({"words": spaces.Text(5)})
+        observation_space = spaces.Dict({"words": spaces.Sequence(spaces.Discrete(5))})
 
-    with pytest.raises(EnvError, match="observation 'words' is a Text space; supported are"):
+    with pytest.raises(EnvError, match="observation 'words' is a Sequence space; supported are"):
         GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
 
 
@@ -369,8 +377,9 @@ def test_an_env_that_raises_is_named_with_seed_and_step() -> None:
 
 
 def test_an_unknown_id_is_one_sentence() -> None:
-    with pytest.raises(EnvError, match=r"unknown env 'gymnasium:CartPol-v1'.*Did you mean: `CartPole`"):
-        make(EnvConfig("gymnasium:CartPol-v1"), num_envs=1)
+    for name, words in (("CartPol-v1", "Did you mean: `CartPole`"), ("maze:A-v0", "that imports maze and returns")):
+        with pytest.raises(EnvError, match=words):
+            make(EnvConfig(f"gymnasium:{name}"), num_envs=1)
 
 
 def test_single_env_kwargs_fall_back_to_single_envs() -> None:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from league.envs.adapters.openspiel_game import TIME
+from league.envs.adapters.openspiel_parts.openspiel_game import TIME
 from league.envs.bots import make_bot
 from league.envs.conformance import check_env
 from league.envs.decision_tree import TreeGame

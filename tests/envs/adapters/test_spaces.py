@@ -214,12 +214,12 @@ class Paying(RepeatedRockPaperScissors):
         return dataclasses.replace(turn, rewards=np.full_like(turn.rewards, self._reward))
 
 
-@pytest.mark.parametrize("reward", [np.array([1.0]), None, "1"], ids=["an array of one", "none", "text"])
+@pytest.mark.parametrize("reward", [np.array([1.0, 2.0]), None, "1"], ids=["two", "none", "text"])
 def test_a_reward_that_is_no_single_number_is_named(reward: Any) -> None:
     with pytest.raises(EnvError, match=r"x, game 0, seat \w+: a reward is .*; a single number is needed"):
         paid(reward)
 
 
-@pytest.mark.parametrize("reward", [np.array(2.0), np.int64(2), np.float32(2.0)], ids=["array", "int", "float32"])
+@pytest.mark.parametrize("reward", [np.array(2.0), np.array([2.0]), np.int64(2), np.float32(2.0)], ids=str)
 def test_a_reward_may_be_a_number_of_numpy(reward: Any) -> None:
     assert paid(reward) == [[2.0, 2.0]]

@@ -284,6 +284,10 @@ def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pyt
             "fixed_opponents: [{policy: 'bot:random'}, {policy: 'bot:rnadom'}]",
             "fixed_opponents.1: unknown bot 'rnadom'",
         ),
+        (
+            "players: [{role: main_agent, starts_from: 'bot:random'}]",
+            "players.0.starts_from: 'bot:random' is no imported policy of fixed_opponents",
+        ),
         ("preset: exploit", "main_exploiter meets only its fixed opponents, and there is none"),
         ("preset: exploit, fixed_opponents: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -74,3 +75,21 @@ def test_the_job_script_queues_a_stopped_run_again_and_no_other(code: int, is_qu
     called = (tmp_path / "called").read_text().splitlines()
     assert called == [f"train mine.yaml --run-dir {tmp_path}/run", f"resume {tmp_path}/run"]
     assert (tmp_path / "queued").exists() == is_queued
+
+
+def test_a_stop_while_the_command_loads_says_nothing() -> None:
+    """As a Ctrl-C does that comes as the module of all commands is looked for."""
+    program = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "league.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from league.__main__ import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program, "presets"], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

@@ -10,7 +10,7 @@ import pytest
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation
 from league.config.run_config import BudgetConfig
-from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled
+from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled, spec
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
@@ -33,6 +33,13 @@ def test_a_short_budget_has_no_exploiter_and_a_long_one_has() -> None:
     assert [group.role for group in short.league.players] == ["main_agent"]
     assert [group.role for group in long.league.players] == ["main_agent", "main_exploiter"]
     assert [group.role for group in slow.league.players] == ["main_agent"]
+
+
+def test_the_reason_for_one_main_agent_names_the_preset_where_there_are_teams() -> None:
+    pairs = spec(seats=4, teams=(0, 0, 1, 1))
+    for game in (board_game, one_shot):
+        reasons = [settled(game(**changes))[1]["league.players"] for changes in ({}, {"spec": pairs})]
+        assert ["cross_play" in reason for reason in reasons] == [False, True]
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)

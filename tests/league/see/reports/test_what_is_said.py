@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from league.core.state.league_config import LeagueConfig, PlayerConfig
+from league.run import launch
 from league.run.preset_remarks import preset_remarks
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, tiny, write_config
@@ -37,3 +38,25 @@ def test_commands_to_try_next_are_written_from_the_current_folder(
     monkeypatch.chdir("/")
     ran = league("resume", tmp_path / "runs of mine" / "one", "--env-steps", 50)
     assert str(tmp_path.relative_to("/")) in ran.out
+
+
+def test_a_run_whose_folder_to_start_from_is_removed_ends_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, here = write_config(tmp_path, tiny(league=ONE_PLAYER)), tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    trained = launch.run_session
+
+    def remove(*given: object, **named: object) -> object:
+        here.rmdir()
+        return trained(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(launch, "run_session", remove)
+    ran = league("train", config, "--run-dir", tmp_path / "run", "--env-steps", 50)
+    assert ran.code == 0, ran.err
+    assert "To try next:" in ran.out
+    refused = league("status", tmp_path / "run")
+    sentence = "league: the current folder has been removed: go to another one and give the command again.\n"
+    assert (refused.code, refused.err) == (2, sentence)
+    monkeypatch.chdir(tmp_path)

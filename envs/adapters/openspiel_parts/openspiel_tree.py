@@ -19,7 +19,14 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from league.envs.adapters.openspiel_game import TIME, Clock, TensorReader, fields_of, random_step, spec_of_game
+from league.envs.adapters.openspiel_parts.openspiel_game import (
+    TIME,
+    Clock,
+    TensorReader,
+    fields_of,
+    random_step,
+    spec_of_game,
+)
 from league.envs.decision_tree import DecisionTree, Endings, InformationStates, log_endings
 from league.envs.protocol import EnvError, EnvSpec
 

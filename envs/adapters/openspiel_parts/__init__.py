@@ -1,0 +1,1 @@
+"""A game of OpenSpiel: how it is loaded and read, and its tree."""
