@@ -11,7 +11,6 @@ import yaml
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.config.loading import load_config
 from league.core.state.state import LeagueState
-from league.envs.games import k_in_a_row
 from league.run import launch
 from league.run.budget import Limits
 from league.see.reports.verify import verify_run
@@ -78,8 +77,7 @@ def trained_steps(state: LeagueState) -> int:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(k_in_a_row, "POOL_SIZE", 64)  # openings of twenty plies take a millisecond each
+def test_a_system_runs_to_its_end_and_is_resumed(path: Path, tmp_path: Path) -> None:
     load_config(path)
     source, run, steps = tmp_path / "config.yaml", tmp_path / "run", OTHER_STEPS.get(path.stem, STEPS)
     source.write_text(yaml.safe_dump(small(path)))
