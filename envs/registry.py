@@ -42,6 +42,8 @@ BUILT_IN: Mapping[str, str] = {
     "team_matrix": "league.envs.games.team_matrix:TeamMatrix",
     "kuhn_poker": "league.envs.games.kuhn:KuhnPoker",
     "leduc_poker": "league.envs.games.leduc:LeducPoker",
+    "phantom_tic_tac_toe": "league.envs.games.phantom:PhantomTicTacToe",
+    "dark_hex": "league.envs.games.phantom:DarkHex",
     "probe_turns": "league.envs.counting_games:TurnProbe",
     "probe_simultaneous": "league.envs.counting_games:SimultaneousProbe",
     "probe_mask": "league.envs.counting_games:MaskProbe",

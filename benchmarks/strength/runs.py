@@ -85,7 +85,7 @@ class Plan:
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that `league_plan` reads, and `--json`."""
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--runs", type=Path, help="where run folders are kept; a temporary folder if not given")
     parser.add_argument("--results", type=Path, help="where figures are kept")
     parser.add_argument("--json", action="store_true")

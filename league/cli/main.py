@@ -62,7 +62,7 @@ PANELS = {
     "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),
     "Play and watch": ("play", "watch", "replay", "replays"),
     "Measure strength": ("eval", "match", "tournament", "exploit", "pool"),
-    "Use policies elsewhere": ("export", "import", "serve-policy", "engine", "zoo"),
+    "Use policies elsewhere": ("export", "import", "serve-policy", "engine", "zoo", "push"),
     "Change a live league": (
         *("set", "extend", "pause", "unpause", "snapshot", "reset", "add", "retire", "freeze", "admit", "tag", "untag"),
         *("pin", "unpin", "hosts", "undo"),

@@ -18,6 +18,7 @@ def add_packages(app: typer.Typer) -> None:
     app.command("serve-policy")(serve_policy)
     app.command("engine")(engine)
     app.command("zoo")(zoo)
+    app.command("push")(push)
 
 
 @with_trust("source")
@@ -38,6 +39,9 @@ def export(
     numpy: Annotated[
         bool, typer.Option("--numpy", help="Also as one Python file that needs numpy alone, checked likewise.")
     ] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Also as one HTML file that plays it in a browser, for any static site.")
+    ] = False,
     games: Annotated[int, typer.Option(min=0, help="Games against each bot for the card; 0 for none.")] = 100,
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
@@ -48,14 +52,13 @@ def export(
     from league.policies.source_text import parse_source
 
     path, player = parse_source(source)
+    wanted = {"onnx": onnx, "torch_export": torch_export, "numpy": numpy, "web": web}
     with games_line(limit_s=limit) as progress:
         exported = export_policy(
             path,
             target,
             player=player,
-            graphs=[
-                kind for kind, asked in (("onnx", onnx), ("torch_export", torch_export), ("numpy", numpy)) if asked
-            ],
+            graphs=[kind for kind, asked in wanted.items() if asked],
             games=games,
             bots=names_in(bots),
             seed=seed,
@@ -182,7 +185,10 @@ def zoo(
         typer.Argument(metavar="[FOLDER...]", help="Of packages; by default $LEAGUE_ZOO and what is installed."),
     ] = None,
     index: Annotated[
-        str, typer.Option(metavar="URL", help="Fetch the packages of an index first, each checked by its digest.")
+        str,
+        typer.Option(
+            metavar="URL", help="Fetch the packages of an index, or of hf://OWNER/NAME, each checked by its digest."
+        ),
     ] = "",
     write_index: Annotated[
         bool, typer.Option("--write-index", help="Write index.json into FOLDER, which a web server then offers.")
@@ -192,8 +198,10 @@ def zoo(
     """List the trained policies that `zoo:NAME` plays wherever a policy is asked for, with their measured strength."""
     import msgspec
 
+    from league.config.contender_names import HUB
     from league.deploy.export.shelf import read_shelf
-    from league.deploy.export.zoo_index import INDEX_FILE, fetch_zoo, index_of, named_indexes
+    from league.policies.fetched.hub import fetch_hub
+    from league.policies.fetched.zoo_index import INDEX_FILE, fetch_zoo, index_of, named_indexes
     from league.store.storage import Storage
 
     if write_index:
@@ -202,6 +210,25 @@ def zoo(
         for folder in folders:
             text = msgspec.json.format(msgspec.json.encode(index_of(folder)))
             Storage().atomic_write_bytes(folder / INDEX_FILE, text + b"\n")
+    if index.startswith(HUB):
+        folder = fetch_hub(index)
+        typer.echo(f"{index} is in {folder}")
+        return
     fetched = [fetch_zoo(address) for address in ([index] if index else [] if folders else named_indexes())]
     report = read_shelf([*(folders or ()), *(fetched if index else ())])
     typer.echo(report.to_json() if as_json else report.text())
+
+
+def push(
+    package: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that `league export` made.", show_default=False)
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="hf://OWNER/NAME", help="Repository; made where it is missing.", show_default=False)
+    ],
+    private: Annotated[bool, typer.Option("--private", help="Of a new repository.")] = False,
+) -> None:
+    """Put an exported policy on a model hub, from which `league.load_policy("hf://OWNER/NAME")` takes it."""
+    from league.deploy.export.hub_push import push_package
+
+    typer.echo(f"pushed: {push_package(package, target, private=private)}")

@@ -126,7 +126,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A member as a graph for other programs.
 
     Fields:
-      kind: "onnx" or "torch_export". member: its name. file: of the graph.
+      kind: "onnx", "torch_export", "numpy" or "web". member: its name. file: of the graph.
       inputs, outputs: names in order. version: of the format, such as the opset. parity: with the network.
     """
 

@@ -233,7 +233,7 @@ def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if daemon.stop_requested:
-            os._exit(128 + number)
+            _leave(128 + number)
         daemon.stop_requested = True
         console.say("Stopping: games in hand end and everything is saved, within seconds; once more to leave at once.")
 
@@ -252,10 +252,17 @@ def _left_by_signals(heartbeat: Heartbeat, console: RunConsole) -> Iterator[None
         console.say("Stopped before training began, as it was asked to.")
         sys.stdout.flush()
         heartbeat.write(None, phase="stopped", message=SIGNAL)
-        os._exit(PREEMPTED)
+        _leave(PREEMPTED)
 
     with stop_signals(handle):
         yield
+
+
+def _leave(code: int) -> None:
+    """End the process at once; in a notebook or a prompt, whose other variables must live, the call alone."""
+    if hasattr(sys, "ps1"):
+        raise KeyboardInterrupt
+    os._exit(code)
 
 
 @contextlib.contextmanager

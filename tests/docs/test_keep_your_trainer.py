@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,8 @@ EXAMPLES = ROOT / "docs" / "examples" / "keep_your_trainer"
 
 
 def example(name: str) -> ModuleType:
+    if str(EXAMPLES) not in sys.path:  # as for a program that is started there: they share one_seat.py
+        sys.path.append(str(EXAMPLES))
     spec = importlib.util.spec_from_file_location(f"keep_your_trainer_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -69,15 +72,19 @@ def test_the_page_shows_its_folder(run: Path, section: str) -> None:
         library.close()
 
 
-def test_a_tournament_plays_its_snapshots_by_their_loader(run: Path) -> None:
+def tournament_games(run: Path) -> int:
+    """The games of a snapshot, made by its loader, against a bot."""
     contenders = find_contenders([f"{run}:main-0-s0", f"{run}:main-0-s2", "bot:random"])
     game = game_of(contenders)
     first, last, bot = contenders
     assert (first.copies, first.game, bot.game) == ((), game, None)
     conditions = OpenConditions(seed=1, greedy=False)
     with last.open(game, conditions) as policy, bot.open(game, conditions) as other:
-        result = Match(game.env, [policy, other], seed=0, opening_plies=0).play(20)
-    assert result.games == 20
+        return Match(game.env, [policy, other], seed=0, opening_plies=0).play(20).games
+
+
+def test_a_tournament_plays_its_snapshots_by_their_loader(run: Path) -> None:
+    assert tournament_games(run) == 20
 
 
 def test_its_snapshots_are_no_networks_of_ours(run: Path) -> None:
@@ -86,7 +93,7 @@ def test_its_snapshots_are_no_networks_of_ours(run: Path) -> None:
 
 
 class Stand:
-    """Has the part of SB3's interface that the example uses; it plays at random and counts."""
+    """A stand-in where Stable-Baselines3 is absent: its interface as the example uses it, playing at random."""
 
     saved = 0
 
@@ -116,12 +123,32 @@ class Stand:
         self.num_timesteps += steps
 
 
-def test_the_example_of_sb3_plays_in_a_league(tmp_path: Path) -> None:
+HAS_SB3 = importlib.util.find_spec("stable_baselines3") is not None
+
+
+@pytest.mark.parametrize(
+    "trainer", [pytest.param("sb3", marks=pytest.mark.skipif(not HAS_SB3, reason="SB3 is absent")), "stand-in for sb3"]
+)
+def test_the_example_of_sb3_plays_in_a_league(trainer: str, tmp_path: Path) -> None:
     program = example("sb3")
     program.ROLLOUT = 60
-    for _ in range(2):
-        program.train(tmp_path / "run", rollouts=3, algorithm=Stand)
+    algorithm = importlib.import_module("stable_baselines3").PPO if trainer == "sb3" else Stand
+    for _ in range(3):
+        program.train(tmp_path / "run", rollouts=2, algorithm=algorithm)
     state = state_of(tmp_path / "run")
     assert state.players["main-0"].trained_steps == 6 * 60
-    assert sum(isinstance(event, SnapshotAdded) for event in events_of(tmp_path / "run")) == 3
+    assert sum(isinstance(event, SnapshotAdded) for event in events_of(tmp_path / "run")) == 4
     assert state.players["main-0"].episodes.games > 6 * 8
+    assert state.totals.rating_games >= 4 * 8, "from the second frozen policy on"
+    if trainer == "sb3":
+        assert tournament_games(tmp_path / "run") == 20
+
+
+@pytest.mark.skipif(importlib.util.find_spec("dm_tree") is None, reason="RLlib is absent: `pip install ray[rllib]`")
+def test_the_example_of_rllib_plays_in_a_league(tmp_path: Path) -> None:
+    program = example("rllib")
+    for _ in range(2):
+        program.train(tmp_path / "run", rollouts=2)
+    state = state_of(tmp_path / "run")
+    assert state.players["main-0"].trained_steps == 4 * program.ROLLOUT
+    assert tournament_games(tmp_path / "run") == 20

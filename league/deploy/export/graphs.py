@@ -15,15 +15,16 @@ from torch import Tensor
 from league.agents.nets.heads import CategoricalHead
 from league.agents.nets.network import Network
 from league.deploy.export.inputs import random_inputs
-from league.deploy.export.numpy_file import numpy_file, numpy_runner
+from league.deploy.export.numpy_file import network_code, numpy_file, numpy_runner
 from league.deploy.export.onnx_graph import OPSET, onnx_bytes, onnx_runner
 from league.deploy.export.step_module import StepModule, run_steps, traced
+from league.deploy.export.web_page import web_page
 from league.envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.policies.package import Graph, Parity
 
-ONNX, TORCH_EXPORT, NUMPY = "onnx", "torch_export", "numpy"
-ENDINGS = {ONNX: "onnx", TORCH_EXPORT: "pt2", NUMPY: "py"}
+ONNX, TORCH_EXPORT, NUMPY, WEB = "onnx", "torch_export", "numpy", "web"
+ENDINGS = {ONNX: "onnx", TORCH_EXPORT: "pt2", NUMPY: "py", WEB: "html"}
 TOLERANCE = 1e-5
 PARITY_ROWS, PARITY_STEPS = (1, 8), 4
 
@@ -60,11 +61,16 @@ def make_graphs(
             raise GraphDiffers(f"{member} cannot be made into a graph: {first}") from error
     return [
         (
-            _checked(kind, module, StepModule(network, spec), run, spec, member=member, file=f"{stem}.{ENDINGS[kind]}"),
+            _checked(kind, module, StepModule(network, spec), run, spec, member=member, file=file_of(kind, stem)),
             content,
         )
         for kind, content, run in made
     ]
+
+
+def file_of(kind: str, stem: str) -> str:
+    """The name of a graph's file; a page has the one that web servers look for."""
+    return f"{stem.replace('model', 'index') if kind == WEB else stem}.{ENDINGS[kind]}"
 
 
 def _checked(
@@ -77,7 +83,7 @@ def _checked(
             f"{TOLERANCE:g}: it was not exported."
         )
     torch_version = f"torch {torch.__version__.partition('+')[0]}"
-    version = {ONNX: f"opset {OPSET}", NUMPY: "numpy"}.get(kind, torch_version)
+    version = {ONNX: f"opset {OPSET}", NUMPY: "numpy", WEB: "JavaScript"}.get(kind, torch_version)
     return Graph(kind, member, file, module.inputs, module.outputs, version, parity)
 
 
@@ -112,10 +118,12 @@ def _made(
     if kind == TORCH_EXPORT:
         return _torch_export(program)
     numbered = type(module.network.head) is CategoricalHead  # what is derived from it acts otherwise
-    text = numpy_file(
-        program, module, member=member, game=spec.env_id, core_size=module.network.core_size, numbered=numbered
-    )
-    return text.encode(), numpy_runner(text)
+    code, core_size = network_code(program), module.network.core_size
+    text = numpy_file(code, module, member=member, game=spec.env_id, core_size=core_size, numbered=numbered)
+    run = numpy_runner(text)
+    if kind == WEB:  # no engine of JavaScript is here: the same code is checked here, and the page checks itself
+        text = web_page(code, module, spec, member=member, numbered=numbered)
+    return text.encode(), run
 
 
 def _onnx(program: torch.export.ExportedProgram, module: StepModule) -> tuple[bytes, Run]:

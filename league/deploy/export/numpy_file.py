@@ -14,11 +14,13 @@ import tempfile
 import textwrap
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.export.graph_signature import InputKind
 
@@ -91,14 +93,21 @@ PARAMETERS = """    def _chosen(self, dist_params):
         return dist_params"""
 
 
-def numpy_file(
-    program: torch.export.ExportedProgram, module: StepModule, *, member: str, game: str, core_size: int, numbered: bool
-) -> str:
-    """The text of the file.
+@dataclass(frozen=True)
+class NetworkCode:
+    """A traced network as straight-line code over numpy.
 
-    Args:
-      program: of `traced`. module: that it was made of. member, game: for the file's own description.
-      numbered: whether dist_params are logits of numbered actions; else `act` returns dist_params.
+    Fields:
+      inputs: names of its arguments. lines: of its body, the last one a return. weights: by name.
+    """
+
+    inputs: tuple[str, ...]
+    lines: tuple[str, ...]
+    weights: dict[str, NDArray[Any]]
+
+
+def network_code(program: torch.export.ExportedProgram) -> NetworkCode:
+    """The code of a program of `traced`.
 
     Raises:
       LeagueError: an operation has no form in numpy here.
@@ -118,7 +127,17 @@ def numpy_file(
             lines.append(line)
         elif node.op == "output":
             lines.append(f"return {', '.join(_text(value) for value in node.args[0])}")
-    body = textwrap.indent("\n".join(lines), "    ")
+    return NetworkCode(tuple(inputs), tuple(lines), weights)
+
+
+def numpy_file(code: NetworkCode, module: StepModule, *, member: str, game: str, core_size: int, numbered: bool) -> str:
+    """The text of the file.
+
+    Args:
+      module: that the code was made of. member, game: for the file's own description.
+      numbered: whether dist_params are logits of numbered actions; else `act` returns dist_params.
+    """
+    body = textwrap.indent("\n".join(code.lines), "    ")
     head = HEAD.format(
         member=member,
         game=game,
@@ -129,9 +148,9 @@ def numpy_file(
         chosen=CHOSEN if numbered else PARAMETERS,
     )
     constants = f"FIELDS = {module.fields!r}\nHAS_MASK = {MASK in module.inputs}\nCORE_SIZE = {core_size}\n"
-    step = f'def step({", ".join(inputs)}):\n    """The network, over rows."""\n{_unpacked(weights)}\n{body}\n'
-    used = _functions(body)
-    return "\n\n".join([head.rstrip(), constants, *used, step, _weights(weights)]) + "\n"
+    unpacked, arguments = _unpacked(code.weights), ", ".join(code.inputs)
+    step = f'def step({arguments}):\n    """The network, over rows."""\n{unpacked}\n{body}\n'
+    return "\n\n".join([head.rstrip(), constants, *_functions(body), step, _weights(code.weights)]) + "\n"
 
 
 def numpy_runner(text: str) -> Callable[..., tuple[Tensor, ...]]:

@@ -51,6 +51,7 @@ EXPRESSIONS: Mapping[str, str] = {
     "logical_or": "np.logical_or({self}, {other})",
     "lt": "{self} < {other}",
     "max_pool2d_with_indices": "max_pool({self}, {kernel_size}, {stride}, {padding})",
+    "maximum": "np.maximum({self}, {other})",
     "mean": "np.mean({self}, axis=tuple({dim}), keepdims={keepdim})",
     "mm": "{self} @ {mat2}",
     "mul": "{self} * {other}",

@@ -17,8 +17,9 @@ import numpy as np
 from league.core.metagame.meta_game import own_snapshots
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.policies.auto_export import AUTO, EXACT, EXPORTS, ExactExports
-from league.policies.exact.behaviours import PolicyFunction, members_of
+from league.policies.exact.behaviours import Array, Mixture, PolicyFunction, members_of
 from league.policies.exact.least_exploitable import least_exploitable
+from league.policies.exact.phantom_game import PhantomGame
 from league.policies.exact.small_game import NoExactValue, SmallGame, small_game
 from league.policies.exact.team_game import TeamGame, team_game
 from league.policies.exact_file import candidates, made_of, write_exact
@@ -35,6 +36,8 @@ VISIT_FRACTION = 0.7
 
 MAX_MEMBERS = 64
 """Most snapshots that the least exploitable mixture is sought among, evenly spaced; their plans are held in memory."""
+
+ExactGame = SmallGame | PhantomGame | TeamGame
 
 SAY_S = 5.0
 """Seconds between two sentences on the progress of a visit."""
@@ -135,10 +138,26 @@ def _search(run: OpenRun, missing: Sequence[str], known: ExactExports, search: E
                     run, game, go_on=lambda: search.clock() - begun < search.limit_s
                 )
             else:
-                values[name] = game.nash_conv(members_of(load_selection(run, run.choose(name))))
+                values[name] = _value(game, members_of(load_selection(run, run.choose(name))), name, search)
         except (UnknownPolicy, MissingSnapshot, CorruptSnapshot):
             continue
     return ExactExports(values, mixture=mixture, deals=game.deals, matches=known.matches)
+
+
+def _value(game: ExactGame, policy: Mixture, name: str, search: ExportSearch) -> float:
+    """The NashConv of an export; a long computation says how far it is."""
+    if not isinstance(game, PhantomGame):
+        return game.nash_conv(policy)
+    begun = said = search.clock()
+
+    def share(done: float) -> None:
+        nonlocal said
+        if search.clock() >= said + SAY_S:
+            said = search.clock()
+            left_s = (said - begun) * (1.0 - done) / max(done, 1e-9)
+            search.say(f"  {name}: {said - begun:.0f} s, {done:.0%} done, about {left_s:.0f} s left")
+
+    return game.nash_conv(policy, share)
 
 
 def _progress(search: ExportSearch) -> Callable[[int, int], None]:
@@ -157,14 +176,14 @@ def _progress(search: ExportSearch) -> Callable[[int, int], None]:
     return progress
 
 
-def _least_exploitable(
-    run: OpenRun, game: SmallGame | TeamGame, *, go_on: Callable[[], bool]
-) -> tuple[dict[str, float], float]:
+def _least_exploitable(run: OpenRun, game: ExactGame, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
     """Snapshot -> weight of the mixture, and its NashConv.
 
     Raises:
-      UnknownPolicy: no trained snapshot has its weights.
+      UnknownPolicy: no trained snapshot has its weights, or plans of this game are too large to be mixed.
     """
+    if isinstance(game, PhantomGame) and not game.has_plans:
+        raise UnknownPolicy("plans of this game are too large to be mixed")
     policies: dict[str, PolicyFunction] = {}
     trained = candidates(run.state)
     places = np.linspace(0, len(trained) - 1, min(len(trained), MAX_MEMBERS)).round().astype(int).tolist()
@@ -175,6 +194,11 @@ def _least_exploitable(
             continue
     if not policies:
         raise UnknownPolicy("no trained snapshot has its weights")
-    found = least_exploitable(game.form, game.plans(list(policies.values())), go_on=go_on)
-    weights = zip(policies, found.weights.tolist(), strict=True)
+    plans: dict[str, Array] = {}
+    for name in reversed(policies):  # a large game may have no time for the earliest
+        if not plans or go_on():
+            plans[name] = game.plans([policies[name]])
+    mixed = [name for name in policies if name in plans]
+    found = least_exploitable(game.form, np.concatenate([plans[name] for name in mixed]), go_on=go_on)
+    weights = zip(mixed, found.weights.tolist(), strict=True)
     return {name: weight for name, weight in weights if weight > 0.0}, found.nash_conv

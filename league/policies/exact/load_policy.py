@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from league.config.contender_names import HUB
 from league.envs.plugins import is_admitted
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import GivenGame, config_of, spec_of
 from league.policies.auto_export import AUTO
 from league.policies.exact.exports import open_to_play
+from league.policies.fetched.hub import fetch_hub
 from league.policies.frozen import FrozenFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import load_from_run, load_frozen, open_frozen, open_run
@@ -37,7 +39,8 @@ def load_policy(
     `league.policies.trust`.
 
     Args:
-      run_or_snapshot: a run folder (also of a live run), the folder of one snapshot, or that of an exported policy.
+      run_or_snapshot: a run folder (also of a live run), the folder of one snapshot, or that of an exported policy;
+        hf://OWNER/NAME[@REVISION] fetches one from a model hub first, see `league.policies.fetched.hub`.
       player: "auto": the one to play, the strongest where all see everything and move in turn, else the least
         exploitable as far as is known. "ema": the moving average of the strongest main agent's weights; "last": its
         last weights. "best": the newest snapshot of a main agent that is as strong as its strongest. Before a trained
@@ -57,13 +60,17 @@ def load_policy(
       LeagueError: no such run or player, or a damaged file; one sentence with what to do.
       EnvError: the game that it was trained on cannot be made here.
     """
-    path, game = Path(run_or_snapshot), None if env is None else config_of(env)
+    path, game = _folder_of(run_or_snapshot), None if env is None else config_of(env)
     if trust:
         trust_places([path])
     if is_frozen_folder(path):
         return _load_folder(path, player, greedy=greedy, seed=seed, env=game)
     run = open_to_play(path, [player]) if game is None else open_run(path, env=game)
     return load_from_run(run, player, greedy=greedy, seed=seed)
+
+
+def _folder_of(written: str | Path) -> Path:
+    return fetch_hub(written) if isinstance(written, str) and written.startswith(HUB) else Path(written)
 
 
 def _load_folder(

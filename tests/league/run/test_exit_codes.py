@@ -13,7 +13,9 @@ import pytest
 
 from league.errors import PREEMPTED
 from league.hosts.inprocess import InProcessRuntime
+from league.run.budget import Limits
 from league.run.daemon_status import DaemonStatus
+from league.run.launch import train
 from league.run.monitor.observer import Observer
 from league.store.run_folder import RunFolder
 from tests.league.commands import league
@@ -75,6 +77,25 @@ def test_the_job_script_queues_a_stopped_run_again_and_no_other(code: int, is_qu
     called = (tmp_path / "called").read_text().splitlines()
     assert called == [f"train mine.yaml --run-dir {tmp_path}/run", f"resume {tmp_path}/run"]
     assert (tmp_path / "queued").exists() == is_queued
+
+
+def test_at_a_prompt_a_second_interrupt_ends_the_call_and_not_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    config = write_config(tmp_path, tiny(league=ONE_PLAYER, budget={"env_steps": 3_000}))
+    observe = Observer.observe
+
+    def interrupt(self: Observer, status: DaemonStatus) -> None:
+        observe(self, status)
+        if status.spent.env_steps:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Observer, "observe", interrupt)
+        train(config, overrides=(), run_dir=tmp_path / "run", limits=Limits())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert league("resume", tmp_path / "run", "--env-steps", "100", "--no-eval").code == 0
 
 
 def test_a_stop_while_the_command_loads_says_nothing() -> None:

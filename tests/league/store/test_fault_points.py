@@ -148,7 +148,7 @@ RAW_WRITES = {
     "league/cli/judging.py": "a file that the user names and can have written again",
     "league/cli/replaying.py": "a file that the user names and can have written again",
     "league/deploy/export/numpy_file.py": "a file is tried in a folder of its own, gone with it",
-    "league/deploy/export/zoo_index.py": "a cache: a package gets its name once all of its digests are right",
+    "league/policies/fetched/zoo_index.py": "a cache: a package gets its name once all of its digests are right",
     "league/see/page/runs/command_output.py": "the file of a command in a folder of its own, read back",
     "league/see/page/runs/deeds.py": "a configuration for a command that copies it, gone with it",
     "league/see/games/video.py": "a film is made in a folder of its own, and read back",

@@ -20,9 +20,9 @@ from league.config.contender_names import SHIPPED, ZOO_VARIABLE, fetched_folder,
 from league.deploy.export.exporter import export_policy
 from league.deploy.export.importer import verify_package
 from league.deploy.export.shelf import read_shelf, shelf_bytes
-from league.deploy.export.zoo_index import fetch_zoo, index_of
 from league.envs.registry import BUILT_IN
 from league.errors import LeagueError
+from league.policies.fetched.zoo_index import fetch_zoo, index_of
 from tests.league.commands import league
 from tests.league.tiny_runs import start
 
@@ -122,7 +122,7 @@ def test_what_is_not_as_the_index_says_is_refused_and_nothing_is_kept(
         (package / "SHA256SUMS").write_text(f"{'0' * 64}  policy.py\n")
         index.write_bytes(msgspec.json.encode(index_of(folder)))
     elif change == "long":
-        monkeypatch.setattr("league.deploy.export.zoo_index.MAX_BYTES", 2_000)
+        monkeypatch.setattr("league.policies.fetched.zoo_index.MAX_BYTES", 2_000)
     elif change == "gone":
         index.unlink()
     seconds = iter([0.0, *[1e6] * 99]) if change == "late" else itertools.repeat(0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,16 @@ import pytest
 import league
 from league.core.state.records import GameKind
 from league.deploy.export.exporter import choose_export
+from league.envs.protocol import EnvConfig
 from league.errors import StorageError
 from league.judge.contenders.stored import find_stored
 from league.judge.matches.run_contenders import open_contenders
 from league.policies.auto_export import EMA, EXACT, EXPORTS, ExactExports
-from league.policies.exact import exports
-from league.policies.exact.behaviours import members_of
+from league.policies.exact import exports, phantom_game
+from league.policies.exact.behaviours import members_of, uniform
+from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.exports import ExportSearch, copies_to_play, open_to_play, with_exact
-from league.policies.exact.small_game import NoExactValue, SmallGame
+from league.policies.exact.small_game import NoExactValue, SmallGame, small_game
 from league.policies.exact.team_game import team_exploitability
 from league.policies.exact_file import candidates
 from league.policies.loading import load_from_run, open_run
@@ -217,3 +220,33 @@ def test_in_a_game_of_teams_whole_teams_reply_and_counters_count(tmp_path: Path)
     exploited = team_exploitability(run.env, members_of(load_from_run(run, "auto")))
     assert 2.0 * exploited == pytest.approx(run.exact.values[EXACT], abs=1e-6)
     assert run.exact.values[EXACT] <= min(run.exact.values.values())
+
+
+def test_exports_of_a_phantom_game_have_exact_values_and_a_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = {"id": "dark_hex", "kwargs": {"rows": 2, "cols": 2, "abrupt": True}}
+    start(tmp_path, tiny(env=board, league=ONE_PLAYER), env_steps=1_500)
+    run = open_to_play(tmp_path / "run", ["auto"], search=ExportSearch())
+    assert run.exact is not None and set(run.exact.values) == set(EXPORTS)
+    exploited = nash_conv(run.env, members_of(load_from_run(run, EXACT)))
+    assert exploited == pytest.approx(run.exact.values[EXACT], abs=1e-6)
+    assert exploited <= min(run.exact.values.values()) + 1e-6
+    monkeypatch.setattr(phantom_game, "MAX_ROWS", 10)  # as on a board of papers in the abrupt variant
+    RunFolder.open(tmp_path / "run").exports_path.unlink()
+    found = with_exact(open_run(tmp_path / "run"), ExportSearch())
+    assert found.exact is not None and set(found.exact.values) == set(EXPORTS) - {EXACT}
+
+
+def test_a_long_computation_says_how_far_it_is() -> None:
+    now, said = [0.0], list[str]()
+
+    def clock() -> float:
+        now[0] += 2.0
+        return now[0]
+
+    game = small_game(EnvConfig("dark_hex", {"rows": 2, "cols": 2}))
+    exports._value(game, [(1.0, uniform)], "ema", ExportSearch(clock=clock, say=said.append))
+    assert (
+        re.fullmatch(r"  ema: \d+ s, \d+% done, about \d+ s left", said[0]) and "100% done, about 0 s left" in said[-1]
+    )
