@@ -22,6 +22,7 @@ ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
+from tests.forked_python import look_briefly, start_servers  # noqa: E402 - as soon as the path is there
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 """The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""
@@ -29,8 +30,11 @@ MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 
 @pytest.hookimpl(tryfirst=True)  # before pytest makes its folder
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the folders of tests in memory if they run in several processes and there is room."""
-    if not config.getoption("numprocesses", None) or config.option.basetemp or not MEMORY.is_dir():
+    """If tests run in several processes: they share servers of forks, and folders in memory where it has room."""
+    if not config.getoption("numprocesses", None):
+        return
+    start_servers()
+    if config.option.basetemp or not MEMORY.is_dir():
         return
     if shutil.disk_usage(MEMORY).free > ROOM_BYTES:
         config.option.basetemp = tempfile.mkdtemp(prefix="league-tests-", dir=MEMORY)
@@ -67,7 +71,8 @@ def shared_by(item: pytest.Item) -> Iterator[str]:
 
 
 def pytest_collection_finish() -> None:
-    """Take what was imported, a million objects that stay out of every search for garbage."""
+    """Take what was imported, a million objects that stay out of every search for garbage; runs look briefly."""
+    look_briefly()
     gc.collect()
     gc.freeze()
     gc.enable()

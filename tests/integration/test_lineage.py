@@ -32,6 +32,8 @@ SMALL: dict[str, dict[str, object]] = {
     "control": {"door": False},
 }
 """Settings that only make a run small; everything else is the file's."""
+MOST_SAMPLES = 4
+"""Times that a row of a replay is learnt from: the files' sixteen are four times the updates."""
 FEW_EPISODES: dict[str, dict[str, int]] = {"es": {"evaluations": 8}, "cmaes": {"population": 4, "episodes": 1}}
 """Options of algorithms that take a step only after so many episodes."""
 
@@ -45,7 +47,9 @@ def shrink(sections: dict[str, Any]) -> None:
     if isinstance(learner.get("algorithm"), dict):
         learner["algorithm"].update(FEW_EPISODES.get(learner["algorithm"]["kind"], {}))
     if "row_source" in learner:
-        learner["row_source"]["min_rows"] = 8
+        source = learner["row_source"]
+        source["min_rows"] = 8
+        source["samples_per_insert"] = min(source.get("samples_per_insert", MOST_SAMPLES), MOST_SAMPLES)
     for acting in (actors.get("acting"), actors.get("acting_frozen")):
         if isinstance(acting, dict) and acting["kind"] == "search":
             acting["simulations"] = 6

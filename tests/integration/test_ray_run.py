@@ -16,7 +16,7 @@ from league.core.state.events import LeaseExpired
 from league.errors import PREEMPTED
 from league.see.reports.verify import verify_run
 from tests.integration.test_lineage import CONFIGS, small
-from tests.league.commands import PROGRESS, league, spawn, wait_for_play, wait_until
+from tests.league.commands import PROGRESS, league, spawn_fresh, wait_for_play, wait_until
 from tests.league.tiny_runs import events_of, state_of, write_config
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -91,7 +91,7 @@ def test_a_run_on_ray_survives_its_hosts_and_its_daemon_and_leaves_nothing(tmp_p
     plain = small(next(path for path in CONFIGS if path.stem == "mixed_learners"))
     plain["runtime"] = {"kind": "ray", "object_store_mb": 80, "checkpoint_updates": 5}
     config, run = write_config(tmp_path, plain), tmp_path / "run"
-    first = spawn("train", config, "--run-dir", run, "--for", "300s")
+    first = spawn_fresh("train", config, "--run-dir", run, "--for", "300s")
     wait_for_play(first, run, deadline_s=DEADLINE_S)
     kill_and_wait(run, "actor_host", first)
     kill_and_wait(run, "learner_host", first)
@@ -102,7 +102,7 @@ def test_a_run_on_ray_survives_its_hosts_and_its_daemon_and_leaves_nothing(tmp_p
     wait_until(lambda: not marked(mark), "the end of every process of the killed daemon")
     assert league("status", run, "--json").json["phase"] == "killed"
 
-    second = spawn("resume", run, "--for", "300s")
+    second = spawn_fresh("resume", run, "--for", "300s")
     wait_for_play(second, run, deadline_s=DEADLINE_S)
     wait_until_all_learn(run, second)
     second.send_signal(signal.SIGINT)

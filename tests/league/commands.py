@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from league.cli.main import main
+from tests.forked_python import COMMAND, ForkedPython
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
@@ -51,16 +52,19 @@ def league(*arguments: object) -> Ran:
 
 
 def spawn(*arguments: object) -> subprocess.Popen[str]:
-    """Start a command as a process of its own, in a session of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", "from league.cli.main import main; main()", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    """Start a command as a process of its own, in a session of its own, which need not import first."""
+    return ForkedPython(COMMAND, *map(str, arguments), **_of_a_command())
+
+
+def spawn_fresh(*arguments: object) -> subprocess.Popen[str]:
+    """As `spawn`, by an interpreter that starts: all that this brings along, and what /proc shows, are a user's."""
+    command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, text=True, start_new_session=True, **_of_a_command())
+
+
+def _of_a_command() -> dict[str, Any]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:

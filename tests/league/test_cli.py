@@ -312,7 +312,7 @@ def test_the_second_signal_leaves_at_once(number: signal.Signals, tmp_path: Path
         assert process.stdout is not None
         wait_until(lambda: "Stopping" in process.stdout.readline(), "the first signal's answer")
         process.send_signal(number)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 128 + number, err

@@ -67,7 +67,7 @@ class Served:
 
     def end(self) -> None:
         self.server.end()
-        self.thread.join(timeout=5.0)
+        self.thread.join(timeout=60.0)
         assert not self.thread.is_alive()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
-import sys
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,9 @@ from benchmarks.strength.runs import HALF, LATEST, LEAGUE, Plan, control_section
 from league.config.loading import load_config
 from league.run.budget import Limits
 from league.run.launch import train
+from league.store.lock import this_process
 from league.store.run_folder import RunFolder
+from tests.forked_python import ForkedPython
 
 CONFIG = """
 env: {id: rock_paper_scissors}
@@ -42,6 +43,21 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the configuration and a run of it at the end of its budget."""
+    path = tmp_path_factory.mktemp("finished") / "tiny.yaml"
+    path.write_text(CONFIG)
+    begun(path)
+    return path.parent
+
+
+@pytest.fixture
+def run_dir(finished: Path, config: Path) -> Path:
+    """A finished run beside the configuration."""
+    return Path(shutil.copytree(finished / "run", config.parent / "run"))
+
+
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that would have been run, without the program's folder."""
@@ -54,10 +70,10 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return seen
 
 
-def begun(config: Path, *settings: str, env_steps: int | None = None) -> Path:
+def begun(config: Path, *, env_steps: int | None = None) -> Path:
     """A run of this configuration that stopped by itself, or earlier."""
     run_dir = config.parent / "run"
-    train(config, overrides=(BUDGET, *settings), run_dir=run_dir, limits=Limits(env_steps=env_steps))
+    train(config, overrides=(BUDGET,), run_dir=run_dir, limits=Limits(env_steps=env_steps))
     return run_dir
 
 
@@ -68,8 +84,9 @@ def test_a_run_that_is_not_there_is_trained_with_all_settings(config: Path, comm
     assert commands == [["league", "train", str(config), "--run-dir", str(run_dir), *settings]]
 
 
-def test_a_finished_run_is_used_again(config: Path, commands: list[list[str]], capsys: pytest.CaptureFixture[str]):
-    run_dir = begun(config)
+def test_a_finished_run_is_used_again(
+    run_dir: Path, config: Path, commands: list[list[str]], capsys: pytest.CaptureFixture[str]
+):
     finished_run(config, run_dir=run_dir, settings=[BUDGET], timeout_s=1.0)
     assert commands == []
     assert capsys.readouterr().out.endswith("run: finished before, used again\n")
@@ -81,12 +98,11 @@ def test_an_interrupted_run_is_resumed(config: Path, commands: list[list[str]]):
     assert commands == [["league", "resume", str(run_dir)]]
 
 
-def test_a_run_that_is_being_trained_is_left_alone(config: Path, commands: list[list[str]]):
-    run_dir = begun(config)
+def test_a_run_that_is_being_trained_is_left_alone(run_dir: Path, config: Path, commands: list[list[str]]):
     folder = RunFolder.open(run_dir)
     status = folder.read_status()
     assert status is not None
-    folder.write_status(replace(status, phase="running"))  # by this very process, which lives
+    folder.write_status(replace(status, daemon=this_process(run_dir), phase="running"))
     with pytest.raises(SystemExit, match=f"is being trained by pid {os.getpid()}"):
         finished_run(config, run_dir=run_dir, settings=[BUDGET], timeout_s=1.0)
     assert commands == []
@@ -102,15 +118,17 @@ def test_a_run_that_is_being_trained_is_left_alone(config: Path, commands: list[
         ("league.preset=self_play", "league.preset"),
     ],
 )
-def test_another_run_in_the_same_folder_is_refused(config: Path, commands: list[list[str]], setting: str, words: str):
-    run_dir = begun(config)
+def test_another_run_in_the_same_folder_is_refused(
+    run_dir: Path, config: Path, commands: list[list[str]], setting: str, words: str
+):
     with pytest.raises(SystemExit, match=f"another run than the one asked for: {words}"):
         finished_run(config, run_dir=run_dir, settings=[BUDGET, setting], timeout_s=1.0)
     assert commands == []
 
 
-def test_smaller_differences_are_said(config: Path, commands: list[list[str]], capsys: pytest.CaptureFixture[str]):
-    run_dir = begun(config)
+def test_smaller_differences_are_said(
+    run_dir: Path, config: Path, commands: list[list[str]], capsys: pytest.CaptureFixture[str]
+):
     settings = [BUDGET, "learner.gamma=0.5", "evaluation.games=10", "learner.precision=auto"]
     finished_run(config, run_dir=run_dir, settings=settings, timeout_s=1.0)
     assert capsys.readouterr().out.endswith("used again; its settings differ from today's in learner.gamma\n")
@@ -187,7 +205,7 @@ def test_a_run_ends_in_order_with_a_benchmark_that_is_killed(tmp_path: Path) -> 
         "run_to_end([sys.executable, '-c', sys.argv[1]], log=Path(sys.argv[2]), timeout_s=60.0)"
     )
     log = tmp_path / "log"
-    process = subprocess.Popen([sys.executable, "-c", benchmark, run, str(log)])
+    process = ForkedPython(benchmark, run, str(log), env=os.environ)
     wait_for(log, "began\n")
     process.kill()
     process.wait(60.0)
@@ -207,8 +225,8 @@ def test_a_run_that_somebody_stopped_has_no_figures_yet(config: Path) -> None:
         spend_budget(["true"], run_dir=run_dir, log=config.with_suffix(".log"), timeout_s=60.0)
 
 
-def test_a_run_at_the_end_of_its_budget_is_judged(config: Path) -> None:
-    spend_budget(["true"], run_dir=begun(config), log=config.with_suffix(".log"), timeout_s=60.0)
+def test_a_run_at_the_end_of_its_budget_is_judged(run_dir: Path, config: Path) -> None:
+    spend_budget(["true"], run_dir=run_dir, log=config.with_suffix(".log"), timeout_s=60.0)
 
 
 def test_a_failure_comes_back_from_another_process_with_its_text(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from league.envs.search.deals import LEAST, DealEndings, Deals
 from league.envs.search.tree_walk import VisitedTree, visit
 from league.policies.exact.behaviours import Fields, PolicyFunction, tables_of
 from league.policies.exact.sequence_form import SequenceForm
+from tests.envs.search import auctions
 
 
 def visited_game(game: str, *, limit_s: float) -> VisitedTree:
@@ -42,54 +43,6 @@ def blurred(seed: int) -> PolicyFunction:
     return act
 
 
-class Auction(ParallelEnv):  # type: ignore[type-arg]
-    """Two sealed bids for a thing whose worth to each is drawn; the higher one pays its bid. A coin decides draws."""
-
-    metadata: ClassVar[dict[str, Any]] = {"name": "auction"}
-    worths = 2
-
-    def __init__(self) -> None:
-        self.possible_agents = ["a", "b"]
-        self.rng = np.random.default_rng()
-
-    def observation_space(self, agent: str) -> Box:
-        return Box(0, 3, (1,), np.float32)
-
-    def action_space(self, agent: str) -> Discrete:  # type: ignore[type-arg]
-        return Discrete(3)
-
-    def reset(self, seed: int | None = None, options: Any = None) -> Any:
-        self.rng = self.rng if seed is None else np.random.default_rng(seed)
-        self.agents = self.possible_agents[:]
-        self.worth = self.rng.integers(self.worths, size=2)
-        seen = {agent: np.array([worth], np.float32) for agent, worth in zip(self.agents, self.worth, strict=True)}
-        return seen, {agent: {} for agent in self.agents}
-
-    def step(self, actions: dict[str, int]) -> Any:
-        bids = [actions["a"], actions["b"]]
-        winner = int(self.rng.integers(2)) if bids[0] == bids[1] else int(np.argmax(bids))
-        earned = [0.0, 0.0]
-        earned[winner] = 2.0 * self.worth[winner] + 1.0 - bids[winner]
-        seats, self.agents = self.agents, []
-        seen = {seat: np.zeros(1, np.float32) for seat in seats}
-        ended, no = dict.fromkeys(seats, True), dict.fromkeys(seats, False)
-        return seen, dict(zip(seats, earned, strict=True)), ended, no, {seat: {} for seat in seats}
-
-
-class Lottery(Auction):
-    """Of so many worths that the same two hardly ever come again."""
-
-    worths = 1000
-
-
-def auction() -> Auction:
-    return Auction()
-
-
-def lottery() -> Lottery:
-    return Lottery()
-
-
 @pytest.mark.parametrize(
     "game", ["kuhn_poker", "openspiel:goofspiel(num_cards=3,imp_info=true,points_order=descending)"]
 )
@@ -107,7 +60,7 @@ def test_a_visited_game_is_worth_what_its_own_tree_says(game: str) -> None:
 
 
 def test_draws_of_chance_before_and_after_the_decisions_are_met_and_weighed() -> None:
-    visited = visited_game(f"{__name__}:auction", limit_s=60.0)
+    visited = visited_game(f"{auctions.__name__}:auction", limit_s=60.0)
     assert (visited.deals, visited.is_whole) == (8, True)  # two worths each, and a coin
     assert len(visited.tree.info_states.seat) == 4
     form = form_of(visited.tree)
@@ -120,7 +73,7 @@ def test_draws_of_chance_before_and_after_the_decisions_are_met_and_weighed() ->
 def test_a_game_of_too_much_chance_is_given_up_long_before_the_limit() -> None:
     began = time.monotonic()
     with pytest.raises(EnvError, match="too much chance"):
-        visited_game(f"{__name__}:lottery", limit_s=5.0)
+        visited_game(f"{auctions.__name__}:lottery", limit_s=5.0)
     assert time.monotonic() - began < 60.0
 
 

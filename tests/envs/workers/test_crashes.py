@@ -15,6 +15,7 @@ from league.envs.registry import make
 from league.envs.workers.process import GamesProcess, ProcessDeadlines
 from tests.envs.test_failures import METHODS, SEED, by_seeds, compare, config
 from tests.envs.trajectories import play, seed_of
+from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
 
 ENDED = (1, 2, 3, 20, 49, 50)
 """Calls that end their process, each of which costs the start of another."""
@@ -39,6 +40,7 @@ def runs(env: EnvConfig, targets: dict[int, int], *, num_envs: int, steps: int, 
         failing.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 @pytest.mark.parametrize(
     ("kind", "method", "how", "calls"),
     [
@@ -61,6 +63,7 @@ def test_a_crash_on_any_call_leaves_the_other_games_byte_identical(
         assert [aborted[game] for game in targets] == [[call] for call in targets.values()]
 
 
+@pytest.mark.usefixtures("forked_games")
 @pytest.mark.parametrize("call", [1, 7, 50])
 @pytest.mark.parametrize(("kind", "method"), [("aec", "step"), ("aec", "observe"), ("gym", "reset")])
 def test_a_game_that_hangs_leaves_the_other_games_byte_identical(kind: str, method: str, call: int) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from contextlib import closing
-from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -19,38 +17,9 @@ from league.envs.workers.tree_visit import tree_in_child
 from league.policies.exact.behaviours import uniform
 from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import NoExactValue, small_game
-from tests.envs.search.test_tree_walk import Auction
+from tests.envs.search import auctions
 
-AUCTION = f"{__name__}:auction"
-made: list[Auction] = []
-
-
-def auction() -> Auction:
-    made.append(Auction())
-    return made[-1]
-
-
-class Dying(Auction):
-    """Ends its process when it is copied."""
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        os._exit(3)
-
-
-class Hanging(Auction):
-    """Never comes back when it is copied."""
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        time.sleep(3600.0)
-        raise AssertionError
-
-
-def dying() -> Dying:
-    return Dying()
-
-
-def hanging() -> Hanging:
-    return Hanging()
+AUCTION = f"{auctions.__name__}:auction"
 
 
 def assert_equal(one: KnownTree, other: KnownTree) -> None:
@@ -83,26 +52,26 @@ def test_what_is_no_tree_is_refused() -> None:
 
 def test_games_in_child_processes_have_their_exact_value() -> None:
     assert nash_conv(EnvConfig("kuhn_poker", workers=2), uniform) == pytest.approx(nash_conv("kuhn_poker", uniform))
-    made.clear()
-    assert nash_conv(EnvConfig(AUCTION, workers=1), uniform) > 0.0 and not made
+    auctions.made.clear()
+    assert nash_conv(EnvConfig(AUCTION, workers=1), uniform) > 0.0 and not auctions.made
 
 
 def test_a_game_is_made_once_for_all_that_is_asked_of_it() -> None:
-    made.clear()
+    auctions.made.clear()
     small_game(AUCTION)
-    assert len(made) == 1
+    assert len(auctions.made) == 1
 
 
 def test_a_game_that_ends_its_process_has_no_exact_value() -> None:
     with pytest.raises(NoExactValue, match=r"failed: it ended its process \(exit code 3\)\.$"):
-        small_game(EnvConfig(f"{__name__}:dying", workers=1))
+        small_game(EnvConfig(f"{auctions.__name__}:dying", workers=1))
 
 
 def test_a_game_that_hangs_is_ended_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_visit, "GRACE_S", 0.0)
     begun = time.monotonic()
     with pytest.raises(EnvError, match=r"it had not visited every history after 0\.5 s"):
-        tree_in_child(EnvConfig(f"{__name__}:hanging", workers=1), limit_s=0.5)
+        tree_in_child(EnvConfig(f"{auctions.__name__}:hanging", workers=1), limit_s=0.5)
     assert time.monotonic() - begun < 60.0
 
 

@@ -23,6 +23,7 @@ from league.envs.workers.spec_text import spec_from_text, spec_to_text
 from league.envs.workers.worker_env import WorkerEnv
 from tests.envs.test_failures import SEED, config
 from tests.envs.trajectories import play, seed_of
+from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
 
 
 def wait_for(holds: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
@@ -43,6 +44,7 @@ def pids(env: object) -> list[int]:
     return [share.process._process.pid for share in env._shares if share.process._process is not None]
 
 
+@pytest.mark.usefixtures("forked_games")
 @pytest.mark.parametrize("kind", ["gym", "parallel", "aec"])
 def test_trajectories_are_the_same_for_any_number_of_processes(kind: str) -> None:
     env = make(replace(config(kind), kwargs={**config(kind).kwargs, "length": 7}), num_envs=5)
@@ -134,6 +136,7 @@ env.step(np.zeros(2, np.int64))
     assert files_in_memory() == before
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_process_that_grew_between_steps_is_replaced_and_no_game_loses_anything() -> None:
     env = make(replace(config("aec"), workers=2), num_envs=4)
     clean = make(config("aec"), num_envs=4)
@@ -182,6 +185,7 @@ def test_a_batched_env_loses_the_episodes_of_one_process_only(tmp_path: Path) ->
     env.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_without_tolerance_a_dead_process_is_a_sentence_and_a_reset_begins_again() -> None:
     targets = {1: 3}
     env = make(replace(config("gym", "step", targets=targets, how="exit"), workers=2), num_envs=3)
@@ -195,10 +199,9 @@ def test_without_tolerance_a_dead_process_is_a_sentence_and_a_reset_begins_again
     clean.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_three_deaths_quarantine_a_game_and_the_last_game_ends_the_env() -> None:
     targets = {str(seed_of(SEED, 0, episode)): 1 for episode in range(5)}
-    env = make(replace(config("gym", "step", how="exit"), workers=2), num_envs=2)
-    env.close()
     base = config("gym", "step", how="exit")
     env = make(replace(base, kwargs={**base.kwargs, "targets": targets}, workers=2), num_envs=2)
     env.tolerate_failures()  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import pickle
 import typing
 from collections import Counter
 
@@ -84,6 +85,11 @@ POPULATIONS = {
 }
 
 
+def is_still(state: LeagueState, before: bytes) -> bool:
+    """True if a state is the one that was pickled. A digest takes twenty times as long: asked where bytes differ."""
+    return pickle.dumps(state) == before or digest(state) == digest(pickle.loads(before))
+
+
 class LeagueHistories(RuleBasedStateMachine):
     """Any order of commands, sensible or not; results come late, twice and for leases that are gone."""
 
@@ -121,10 +127,10 @@ class LeagueHistories(RuleBasedStateMachine):
         open_before = lease.lease_id in self.league.state.leases
         command = FinishLease(lease.lease_id, lease.token - old_token, 50, outcomes)
         if not open_before or old_token:
-            before = digest(self.league.state)
+            before = pickle.dumps(self.league.state)
             with pytest.raises(Refused):
                 self.league.ask(command)
-            assert digest(self.league.state) == before
+            assert is_still(self.league.state, before)
         else:
             self.league.ask(command)
             self.accepted.update(outcomes)
@@ -225,10 +231,10 @@ class LeagueHistories(RuleBasedStateMachine):
 
     @invariant()
     def deciding_changes_nothing(self) -> None:
-        before = digest(self.league.state)
+        before = pickle.dumps(self.league.state)
         with contextlib.suppress(Refused):
             decide(self.league.state, RequestLease("host"), np.random.default_rng(0))
-        assert digest(self.league.state) == before
+        assert is_still(self.league.state, before)
 
     @invariant()
     def scheduled_work_is_what_is_open(self) -> None:

@@ -35,7 +35,7 @@ def test_a_call_that_hangs_in_process_is_given_up_after_its_deadline_and_learner
 ) -> None:
     monkeypatch.setattr(
         "league.run.host_setup.InProcessRuntime",
-        lambda setup, *, players, **_: InProcessRuntime(setup, players=players, deadline_s=1.0),
+        lambda setup, *, players, **_: InProcessRuntime(setup, players=players, deadline_s=3.0),
     )
     with pytest.raises(EnvError, match=r"repeated_rock_paper_scissors has been in step for . s, which is given up"):
         start(tmp_path, hanging(tmp_path), env_steps=10**6)

@@ -26,15 +26,16 @@ from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from league.see.reports.lineage import read_lineage
 from league.see.reports.payoff import read_payoff
-run = Path(sys.argv[1])
-try:
-    (run / "written").touch()
-except OSError:
-    print("nothing can be written")
-print("games", read_status(run).league.games)
-print("problems", verify_run(run).problems)
-read_ratings(run), read_payoff(run), read_lineage(run)
-print("policy", league.load_policy(run).__class__.__name__)
+for run in map(Path, sys.argv[1:]):
+    print("RUN", run.name)
+    try:
+        (run / "written").touch()
+    except OSError:
+        print("nothing can be written")
+    print("games", read_status(run).league.games)
+    print("problems", verify_run(run).problems)
+    read_ratings(run), read_payoff(run), read_lineage(run)
+    print("policy", league.load_policy(run).__class__.__name__)
 """
 
 
@@ -60,26 +61,40 @@ def on_a_read_only_mount(run: Path, *command: str) -> str:
     return ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("mode", ["as it was left", "wal", "killed"])
-def test_a_run_on_a_read_only_file_system_is_read(made: Path, tmp_path: Path, mode: str) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(made, run)
-    writer = None
-    if mode != "as it was left":  # as a reader that stayed open leaves it, or the end of the process
-        writer = sqlite3.connect(run / "journal.db", isolation_level=None)
-        writer.execute("PRAGMA journal_mode = WAL")
-    if writer is not None and mode == "killed":
-        writer.execute("BEGIN IMMEDIATE")
-        writer.execute("UPDATE events SET wall_time = 1.0 WHERE seq = 1")
-        writer.execute("COMMIT")
-        shutil.copytree(run, tmp_path / "copy")
-        run = tmp_path / "copy"
-        assert (run / "journal.db-wal").stat().st_size
-    if writer is not None:
+MODES = ("as it was left", "wal", "killed")
+
+
+@pytest.fixture(scope="module")
+def told(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Mode -> what a reader of a run that was left like that prints; one process reads all of them."""
+    folder, writers = tmp_path_factory.mktemp("runs"), []
+    for mode in MODES:
+        run = folder / mode
+        if mode == "killed":  # as the end of the process leaves it
+            run = tmp_path_factory.mktemp("killed") / mode
+        shutil.copytree(made, run)
+        if mode == "as it was left":
+            continue
+        writers.append(sqlite3.connect(run / "journal.db", isolation_level=None))
+        writers[-1].execute("PRAGMA journal_mode = WAL")
+        if mode == "wal":  # as a reader that stayed open leaves it
+            continue
+        writers[-1].execute("BEGIN IMMEDIATE")
+        writers[-1].execute("UPDATE events SET wall_time = 1.0 WHERE seq = 1")
+        writers[-1].execute("COMMIT")
+        shutil.copytree(run, folder / mode)
+        assert (folder / mode / "journal.db-wal").stat().st_size
+    for writer in writers:
         writer.close()
-    told = on_a_read_only_mount(run, sys.executable, "-c", READS, str(run))
-    assert "nothing can be written" in told
-    assert "problems ()" in told and "policy LoadedPolicy" in told, told
+    said = on_a_read_only_mount(folder, sys.executable, "-c", READS, *(str(folder / mode) for mode in MODES))
+    return {part.partition("\n")[0]: part for part in said.split("RUN ")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_on_a_read_only_file_system_is_read(told: dict[str, str], mode: str) -> None:
+    assert mode in told, told
+    assert "nothing can be written" in told[mode]
+    assert "problems ()" in told[mode] and "policy LoadedPolicy" in told[mode], told
 
 
 def test_events_that_only_a_write_ahead_log_holds_are_never_passed_over(made: Path, tmp_path: Path) -> None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks.lineage.free_modes import share_of_speeds
-from league.agents.learner.algorithms.objective import LossWeights
+from league.agents.learner.algorithms.objective import BatchLoss, LossWeights
 from league.agents.learner.build import build_updater, local_updater
 from league.agents.learner.config import LearnerConfig
+from league.agents.learner.data.batch import Batch
 from league.agents.learner.learner import Learner
 from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.free_config import free_problems
 from league.agents.learner.replicas.free_replicas import FreeReplicas
 from league.agents.learner.replicas.hogwild import Hogwild
+from league.agents.learner.step.backend import SingleBackend
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.free_group import FreeGroup
 from league.agents.learner.workers.thread_group import ThreadWorkerGroup
@@ -199,13 +203,44 @@ def test_a_report_between_two_batches_shows_the_losses_of_the_last() -> None:
         finish(group)
 
 
-@pytest.mark.parametrize("mode", [SERVER, HOGWILD, GOSSIP])
-def test_a_replica_that_is_five_times_slower_costs_the_others_nothing(mode, tmp_path) -> None:
-    """The computation is a sleep, so that four replicas have their speeds on one core.
+@dataclasses.dataclass(frozen=True)
+class HeldConfig:
+    """No options."""
 
-    In step with the slow one they would do a quarter of what they can; a loaded machine costs them some of the rest.
-    """
-    assert share_of_speeds(mode, tmp_path / "slow", measured_s=1.5) > 0.5
+
+class HeldBackend(SingleBackend):
+    """The first replica that is made computes nothing until the test releases it."""
+
+    released = threading.Event()
+    made = itertools.count()
+
+    def __init__(self, network: Any, objective: Any, config: Any, placement: Any, options: HeldConfig) -> None:
+        super().__init__(network, objective, config, placement)
+        self._is_held = next(self.made) == 0
+
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
+        if self._is_held:
+            self.released.wait()
+        return super().accumulate(microbatches, loss_weights)
+
+
+@pytest.mark.parametrize("mode", [SERVER, HOGWILD, GOSSIP])
+def test_a_replica_that_stands_still_costs_the_others_nothing(mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In step with it they would do no batch at all; its speed beside theirs is a figure of the benchmark."""
+    monkeypatch.setattr(HeldBackend, "released", threading.Event())
+    monkeypatch.setattr(HeldBackend, "made", itertools.count())
+    with group_of(mode, replicas=4, backend={"kind": f"{__name__}:HeldBackend"}) as group:
+        try:
+            handed = finished = 0
+            while finished < 24:
+                result = group.update([batch(handed % 4)], INPUTS)
+                handed, finished = handed + 1, finished + result.group.batches
+                assert not result.group.lost
+            assert handed - finished <= 4, "no more than one for each"
+        finally:
+            HeldBackend.released.set()
+        finish(group)
+        assert next(HeldBackend.made) == 4
 
 
 def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_each() -> None:

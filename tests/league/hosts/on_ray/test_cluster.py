@@ -60,7 +60,7 @@ def test_an_address_where_nobody_listens_is_refused_quickly() -> None:
     start = time.monotonic()
     with pytest.raises(RayUnreachable, match="Connection refused"):
         cluster.start()
-    assert time.monotonic() - start < 10.0
+    assert time.monotonic() - start < 30.0
     cluster.close()
 
 
@@ -250,7 +250,7 @@ def test_a_process_of_the_folder_that_no_look_saw_is_ended_and_a_reader_of_its_l
     )
     try:
         daemon.communicate("close\n\n", timeout=30)
-        assert unseen.wait(timeout=10) == -signal.SIGKILL
+        assert unseen.wait(timeout=60) == -signal.SIGKILL
         assert reader.poll() is None
     finally:
         for process in (unseen, reader, daemon):
@@ -270,7 +270,7 @@ def test_what_ran_before_the_reaper_is_somebody_elses_with_all_below_it() -> Non
         reaper.start()
         with subprocess.Popen(sleep) as child:
             reaper.close()
-            assert child.wait(timeout=10) == -signal.SIGKILL
+            assert child.wait(timeout=60) == -signal.SIGKILL
         assert other.poll() is None
         assert start_ticks(below)
         os.kill(below, signal.SIGKILL)

@@ -119,7 +119,7 @@ def test_a_webhook_that_fails_says_so_without_its_secrets(
     began = time.monotonic()
     with pytest.raises(AlertSinkFailed, match="does not take it") as slow:
         sink.deliver(NEWS[0])
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0
     assert CANARY not in f"{refused.value} {slow.value} {caplog.text}"
 
 
@@ -129,7 +129,7 @@ def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
     with pytest.raises(AlertSinkFailed, match="and was killed"):
         sink.deliver(NEWS[0])
     child = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 60.0
     while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split()[2]:
         assert time.monotonic() < deadline, "its child lives"
         time.sleep(0.01)

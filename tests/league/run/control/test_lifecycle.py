@@ -24,16 +24,35 @@ from tests.league.commands import league, wait_until
 from tests.league.tiny_runs import start, tiny, write_config
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of a run that is up, the only one that is known; whatever the test leaves of it is ended."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    path = tmp_path / "run"
-    made = league("up", write_config(tmp_path, tiny()), "--run-dir", path, "--no-eval")
-    assert made.code == 0, made.err
-    assert "is up (pid" in made.out
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a run that is brought up for the first test that needs it; whatever the last leaves of it ends."""
+    path = tmp_path_factory.mktemp("lifecycle") / "run"
     yield path
     league("down", path, "--now")
+
+
+@pytest.fixture
+def known(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder, of the only run that is known: up, or down as the test before has left it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(made.parent / "state"))
+    if not made.exists():
+        bring(write_config(made.parent, tiny()), "--run-dir", made)
+    return made
+
+
+@pytest.fixture
+def run(known: Path) -> Path:
+    """The same, of a run that is up."""
+    if not row_of(RunFolder(known)).live:
+        bring(known)
+    return known
+
+
+def bring(*words: object) -> None:
+    made = league("up", *words, "--no-eval")
+    assert made.code == 0, made.err
+    assert "is up (pid" in made.out
 
 
 def daemon_of(path: Path) -> Holder:
@@ -48,6 +67,54 @@ def wait_for_another_daemon(path: Path, before: Holder) -> None:
         return row.live and row.pid != before.pid and row.phase == "running"
 
     wait_until(is_there, "another daemon", deadline_s=90.0)
+
+
+def test_the_loss_of_the_terminal_ends_nothing(run: Path) -> None:
+    before, supervision = daemon_of(run), read_supervision(RunFolder(run))
+    assert supervision is not None
+    os.kill(supervision.supervisor.pid, signal.SIGHUP)
+    os.kill(before.pid, signal.SIGHUP)
+    steps = row_of(RunFolder(run)).env_steps
+    wait_until(lambda: row_of(RunFolder(run)).env_steps > steps, "further steps")
+    assert daemon_of(run) == before
+
+
+def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
+    supervision = read_supervision(RunFolder(run))
+    assert supervision is not None
+    os.kill(supervision.supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: not row_of(RunFolder(run)).live, "the end of the run")
+    assert row_of(RunFolder(run)).phase == "stopped"
+    assert "console" in league("logs", run, "--list").out
+    assert league("logs", run, "-n", 5).out.strip()
+    missing = league("logs", run, "--host", "learner-7")
+    assert missing.code == 2
+    assert "daemon" in missing.err
+    assert "steps" in league("top", run, "--once").out
+
+
+def test_restart_and_leaving_at_once(run: Path) -> None:
+    before, tokens = daemon_of(run), tokens_in(RunFolder(run).tokens_path)
+    assert league("up", run, "--new-tokens").code == 2
+    assert known_tokens(RunFolder(run).tokens_path) == tokens, "a live run keeps its tokens"
+    assert league("restart", run, "--new-tokens").code == 0
+    assert daemon_of(run).pid != before.pid
+    last = read_supervision(RunFolder(run))
+    assert last is not None and (last.no_eval, last.no_restart) == (True, False), "as `league up` had them"
+    assert known_tokens(RunFolder(run).tokens_path) is None, "they are made by the next server that needs them"
+    assert league("down", run, "--now", "--wait", 20).code == 0
+    assert not row_of(RunFolder(run)).live
+
+
+def test_settings_of_a_stopped_run_change_as_it_comes_up(known: Path) -> None:
+    run = known
+    if row_of(RunFolder(run)).live:
+        assert league("down", run, "--now").code == 0
+    refused = league("up", run, "-s", "learner.learning_rate=-1")
+    assert (refused.code, "learner.learning_rate" in refused.err) == (2, True)
+    assert league("up", run, "--run-dir", run).code == 2
+    assert league("up", run, "-s", "learner.learning_rate=0.000125", "--no-eval").code == 0
+    assert "learning_rate: 0.000125" in RunFolder(run).read_config()
 
 
 def test_a_run_in_the_background_survives_a_kill_and_ends_by_down(run: Path) -> None:
@@ -87,25 +154,6 @@ def test_a_heartbeat_from_before_is_not_taken_for_that_of_a_run_that_does_not_co
         bring_up(folder.path, again=["resume", "--no-such"], restart=False, wait_s=60.0)
 
 
-def test_the_loss_of_the_terminal_ends_nothing(run: Path) -> None:
-    before, supervision = daemon_of(run), read_supervision(RunFolder(run))
-    assert supervision is not None
-    os.kill(supervision.supervisor.pid, signal.SIGHUP)
-    os.kill(before.pid, signal.SIGHUP)
-    steps = row_of(RunFolder(run)).env_steps
-    wait_until(lambda: row_of(RunFolder(run)).env_steps > steps, "further steps")
-    assert daemon_of(run) == before
-
-
-def test_settings_of_a_stopped_run_change_as_it_comes_up(run: Path) -> None:
-    assert league("down", run, "--now").code == 0
-    refused = league("up", run, "-s", "learner.learning_rate=-1")
-    assert (refused.code, "learner.learning_rate" in refused.err) == (2, True)
-    assert league("up", run, "--run-dir", run).code == 2
-    assert league("up", run, "-s", "learner.learning_rate=0.000125", "--no-eval").code == 0
-    assert "learning_rate: 0.000125" in RunFolder(run).read_config()
-
-
 def test_a_run_whose_budget_is_spent_is_not_said_to_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     start(tmp_path, tiny(budget={"env_steps": 400}), env_steps=400)
@@ -114,33 +162,6 @@ def test_a_run_whose_budget_is_spent_is_not_said_to_train(tmp_path: Path, monkey
     assert "budget is spent" in made.out
     assert "is up" not in made.out
     league("down", tmp_path / "run", "--now")
-
-
-def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
-    supervision = read_supervision(RunFolder(run))
-    assert supervision is not None
-    os.kill(supervision.supervisor.pid, signal.SIGKILL)
-    wait_until(lambda: not row_of(RunFolder(run)).live, "the end of the run")
-    assert row_of(RunFolder(run)).phase == "stopped"
-    assert "console" in league("logs", run, "--list").out
-    assert league("logs", run, "-n", 5).out.strip()
-    missing = league("logs", run, "--host", "learner-7")
-    assert missing.code == 2
-    assert "daemon" in missing.err
-    assert "steps" in league("top", run, "--once").out
-
-
-def test_restart_and_leaving_at_once(run: Path) -> None:
-    before, tokens = daemon_of(run), tokens_in(RunFolder(run).tokens_path)
-    assert league("up", run, "--new-tokens").code == 2
-    assert known_tokens(RunFolder(run).tokens_path) == tokens, "a live run keeps its tokens"
-    assert league("restart", run, "--new-tokens").code == 0
-    assert daemon_of(run).pid != before.pid
-    last = read_supervision(RunFolder(run))
-    assert last is not None and (last.no_eval, last.no_restart) == (True, False), "as `league up` had them"
-    assert known_tokens(RunFolder(run).tokens_path) is None, "they are made by the next server that needs them"
-    assert league("down", run, "--now", "--wait", 20).code == 0
-    assert not row_of(RunFolder(run)).live
 
 
 def test_a_configuration_that_is_refused_is_reported_at_once(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def tracked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wandb = {"mode": "offline", "models": "all", "project": "games", "tags": ["v1"], "player_runs": 2}
     with pytest.MonkeyPatch.context() as patch:
         for deadline in ("CLOSE_DEADLINE_S", "SILENT_DEADLINE_S"):  # a loaded machine takes its time
-            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 60.0)
+            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 150.0)
         patch.setattr("league.run.monitor.observer.METRICS_EVERY_S", 0.2)
         start(folder, tiny(wandb=wandb), env_steps=2_500)
     return run

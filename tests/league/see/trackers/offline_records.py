@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,20 @@ class OfflineRun:
     """The records of one offline run, by kind."""
 
     def __init__(self, folder: Path) -> None:
-        program = Path(sys.executable).with_name("wandb")
-        done = subprocess.run(
-            [str(program), "leet", "inspect", "--json", str(folder)], capture_output=True, check=True, timeout=60
-        )
+        from wandb.util import get_core_path  # what `wandb leet` calls, once it has imported all of wandb
+
+        (file,) = folder.glob("run-*.wandb")
+        command = [
+            get_core_path(),
+            "leet",
+            "inspect",
+            "--no-observability",
+            "--json",
+            "--run-file",
+            str(file),
+            str(folder.parent),
+        ]
+        done = subprocess.run(command, capture_output=True, check=True, timeout=60)
         self.records: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
 
     def of(self, kind: str) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +33,7 @@ def run(tracked_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(tracked_run, path)
     with pytest.MonkeyPatch.context() as patch:
         for deadline in ("CLOSE_DEADLINE_S", "SILENT_DEADLINE_S"):
-            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 60.0)
+            patch.setattr(f"league.see.trackers.uploading_sink.{deadline}", 150.0)
         patch.setattr("league.run.monitor.observer.METRICS_EVERY_S", 0.2)
         go_on(path, env_steps=800)
         report = evaluate_run(path, bots=("random",), games=4)
@@ -39,30 +41,37 @@ def run(tracked_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def parts_of(run: Path, name: str) -> list[OfflineRun]:
-    """The offline parts of a run at wandb, oldest first."""
-    parts = [OfflineRun(folder) for folder in sorted(run.glob("wandb/offline-run-*"))]
-    return [part for part in parts if part.run["display_name"] == name]
+Parts = Mapping[str, Sequence[OfflineRun]]
+
+
+@pytest.fixture(scope="module")
+def parts(run: Path) -> Parts:
+    """Name of a run at wandb -> its offline parts, oldest first."""
+    found = defaultdict(list)
+    for folder in sorted(run.glob("wandb/offline-run-*")):
+        part = OfflineRun(folder)
+        found[part.run["display_name"]].append(part)
+    return found
 
 
 def steps_of(part: OfflineRun) -> list[int]:
     return [int(row["_step"]) for row in part.rows]
 
 
-def test_rows_are_counted_on_over_the_parts_of_a_run(run: Path) -> None:
+def test_rows_are_counted_on_over_the_parts_of_a_run(parts: Parts) -> None:
     for name in ("run", "main-0"):
-        steps = [step for part in parts_of(run, name) for step in steps_of(part)]
-        assert len(parts_of(run, name)) >= 2
+        steps = [step for part in parts[name] for step in steps_of(part)]
+        assert len(parts[name]) >= 2
         assert all(later > earlier for earlier, later in itertools.pairwise(steps)), name
 
 
-def test_the_last_scores_reach_every_tracker(run: Path) -> None:
+def test_the_last_scores_reach_every_tracker(run: Path, parts: Parts) -> None:
     rows = [row for row in map(decode_row, (run / "metrics.jsonl").read_bytes().splitlines()) if row is not None]
     expected = {name: value for name, value in rows[-1].values.items() if name.startswith("eval/")}
     assert expected["eval/auto/random/games"] == 4.0 and 0.0 <= expected["eval/auto/random/score"] <= 1.0
-    last = parts_of(run, "run")[-1].rows[-1]
+    last = parts["run"][-1].rows[-1]
     assert {name: last[name] for name in expected} == pytest.approx(expected)
-    assert len(parts_of(run, "main-0")) == 2, "no part of a player for them"
+    assert len(parts["main-0"]) == 2, "no part of a player for them"
 
 
 class Recorder:

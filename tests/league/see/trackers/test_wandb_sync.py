@@ -70,7 +70,7 @@ def test_an_upload_ends_with_the_command_that_started_it(tmp_path: Path) -> None
     try:
         wait_until(mark.exists, "the upload")
         command.terminate()
-        command.wait(10.0)
+        command.wait(60.0)
         wait_until(lambda: not start_ticks(int(mark.read_text())), "the end of the upload", deadline_s=10.0)
     finally:
         command.kill()
