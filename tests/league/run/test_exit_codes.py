@@ -83,6 +83,7 @@ def test_at_a_prompt_a_second_interrupt_ends_the_call_and_not_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind it ignores them
     config = write_config(tmp_path, tiny(league=ONE_PLAYER, budget={"env_steps": 3_000}))
     observe = Observer.observe
 
@@ -94,7 +95,7 @@ def test_at_a_prompt_a_second_interrupt_ends_the_call_and_not_the_process(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Observer, "observe", interrupt)
         train(config, overrides=(), run_dir=tmp_path / "run", limits=Limits())
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
     assert league("resume", tmp_path / "run", "--env-steps", "100", "--no-eval").code == 0
 
 
@@ -102,6 +103,7 @@ def test_a_stop_while_the_command_loads_says_nothing() -> None:
     """As a Ctrl-C does that comes as the module of all commands is looked for."""
     program = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):

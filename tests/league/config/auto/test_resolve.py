@@ -97,7 +97,7 @@ def test_a_command_limited_by_steps_rests_on_no_clock_in_one_process(
 @pytest.mark.parametrize(
     ("source", "overrides", "words"),
     [
-        ("tic_tac_too", (), "did you mean tic_tac_toe?"),
+        ("tic_tac_too", (), "did you mean tic_tac_toe"),
         ("nothing.yaml", (), "the file cannot be read: No such"),
         ("tic_tac_toe", ("learner.batch_rowz=auto",), "nearest is 'batch_rows'"),
         ("tic_tac_toe", ("learner.batch_rows=-1",), "learner.batch_rows"),
