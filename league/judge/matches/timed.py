@@ -154,9 +154,10 @@ def affordable(
             kept.add(bot)
             left_s -= min(seconds * max(games / MIN_GAMES, 1.0), allowed_s)
         else:
+            texts = [(number_text(seconds, digits), number_text(allowed_s, digits)) for digits in (2, 3, 4)]
+            needed, has = next((pair for pair in texts if pair[0] != pair[1]), texts[-1])
             notes.append(
-                f"{bot} is left out: {MIN_GAMES} games against each would take it about {number_text(seconds, 2)} s, "
-                f"and it has {number_text(allowed_s, 2)} s"
+                f"{bot} is left out: {MIN_GAMES} games against each would take it about {needed} s, and it has {has} s"
             )
     return tuple(bot for bot in bots if bot in kept), tuple(notes)
 

@@ -111,6 +111,10 @@ def test_a_cheap_bot_leaves_its_time_to_the_dear_one(monkeypatch: pytest.MonkeyP
         assert found == kept, limit_s
     _, notes = affordable(FOUR, ["random", "mcts:100"], limit_s=2.0, players=3, games=100, decisions=18.0, seed=0)
     assert notes[0].endswith("would take it about 14 s, and it has 2 s"), "next to all of it"
+    _, notes = affordable(FOUR, ["mcts:100"], limit_s=13.4, players=3, games=100, decisions=17.8, seed=0)
+    assert notes == (), "17.8 decisions of 0.025 s in 30 games are 13.35 s"
+    _, notes = affordable(FOUR, ["mcts:100"], limit_s=13.2, players=3, games=100, decisions=17.8, seed=0)
+    assert notes[0].endswith("would take it about 13.4 s, and it has 13.2 s"), "13 of both would say nothing"
 
 
 def test_a_search_whose_simulation_takes_seconds_is_timed_by_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
