@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,34 +56,37 @@ def find_imported(config: RunConfig, spec: EnvSpec, *, folder: Path) -> tuple[Ru
     """
     fixed_opponents: list[FixedOpponentConfig] = []
     found: list[ImportedPolicy] = []
+    likeliest: dict[str, ImportedPolicy] = {}
     for opponent in config.league.fixed_opponents:
         joining = _imported_of(opponent, spec, folder=folder) if _is_imported(opponent) else ()
         fixed_opponents.extend([policy.opponent for policy in joining] if _is_imported(opponent) else [opponent])
         found.extend(joining)
+        if joining:
+            likeliest[opponent.policy] = max(joining, key=lambda policy: policy.copy.weight)
     if not found:
         return config, ()
     try:
-        players = tuple(_starting(group, config, found) for group in config.league.players)
+        players = tuple(_starting(group, config, likeliest) for group in config.league.players)
         league = dataclasses.replace(config.league, fixed_opponents=tuple(fixed_opponents), players=players)
     except ValueError as error:
         raise LeagueError(f"The members of a mixture cannot join: {error}.") from error
     return dataclasses.replace(config, league=league), tuple(found)
 
 
-def _starting(group: PlayerConfig, config: RunConfig, found: Sequence[ImportedPolicy]) -> PlayerConfig:
+def _starting(group: PlayerConfig, config: RunConfig, likeliest: Mapping[str, ImportedPolicy]) -> PlayerConfig:
     """The group, whose players start from the likeliest member where they are to start from a mixture.
 
+    Args:
+      likeliest: of each imported fixed opponent.
     Raises:
       LeagueError: that has another network than the group.
     """
     if not group.starts_from:
         return group
-    name = group.starts_from
-    members = [policy for policy in found if re.fullmatch(rf"{name}(-\d+)?", policy.opponent.policy)]
-    source = max(members, key=lambda policy: policy.copy.weight)
+    source = likeliest[group.starts_from]
     if network_of(source.copy.manifest) != settings_of(config, group.player_id(0)).network:
         raise LeagueError(
-            f"The players of {group.prefix} cannot start from {name}: it has another network. Give the run the "
+            f"The players of {group.prefix} cannot start from {group.starts_from}: it has another network. Give the run the "
             f"network of {source.copy.manifest.env_id} in {source.opponent.source}, or leave starts_from out."
         )
     return dataclasses.replace(group, starts_from=source.opponent.policy)

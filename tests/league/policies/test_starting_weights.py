@@ -44,6 +44,14 @@ def test_of_a_mixture_the_likeliest_member_lends_its_weights(tmp_path: Path) -> 
     assert state_of(tmp_path / "run").snapshots["main-0-s0"].parent == f"{IMPORTED}-0"
 
 
+def test_a_name_that_goes_on_is_another_policys(tmp_path: Path) -> None:
+    source, plain = run_of(tmp_path / "source", seeds=3), starting_from(tmp_path / "source", player="main-0-s1")
+    other = {**opponent(source, player="main-0-s2", probability=0.0), "policy": f"{IMPORTED}-0"}
+    plain["league"]["fixed_opponents"].insert(0, other)
+    start(tmp_path, plain, env_steps=100)
+    assert state_of(tmp_path / "run").snapshots["main-0-s0"].parent == IMPORTED
+
+
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source", network=NetworkConfig(hidden=(8,)))
     with pytest.raises(LeagueError, match="cannot start from imported:opponent: it has another network"):
