@@ -75,7 +75,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     if ":" not in config.id:
         if config.id not in BUILT_IN:
             raise EnvError(unknown_env(config.id))
-        _refuse_seat_plan(config, "a built-in game")
+        SeatPlan.of(config).refuse(config.id, "a built-in game")
         built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
         return built
     try:
@@ -89,9 +89,9 @@ def _make_foreign(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """Make the games of an adapter, or of a user's own factory."""
     prefix, _, rest = config.id.partition(":")
     if prefix in ADAPTERS:
-        seat_plan = {"seat_plan": SeatPlan.of(config)} if prefix == "pettingzoo" else {}
+        seat_plan = {"seat_plan": SeatPlan.of(config)} if prefix != "openspiel" else {}
         if not seat_plan:
-            _refuse_seat_plan(config, f"a game of {prefix}")
+            SeatPlan.of(config).refuse(config.id, f"a game of {prefix}")
         made: BatchedEnv = _adapter(prefix, config.id)(rest, kwargs=config.kwargs, num_envs=num_envs, **seat_plan)
         return made
     return _make_own(config, num_envs=num_envs)
@@ -160,7 +160,7 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """Call a user's factory: once if it takes num_envs, for a `BatchedEnv` or a vector env, else once per game."""
     factory = _load_own(config.id)
     if "num_envs" in _parameters(factory, config.id):
-        _refuse_seat_plan(config, "a BatchedEnv")
+        SeatPlan.of(config).refuse(config.id, "a BatchedEnv")
         made: Any = _call_own(factory, config, {"num_envs": num_envs})
         if getattr(made, "num_envs", None) == num_envs and hasattr(made, "single_observation_space"):
             vector: BatchedEnv = load("league.envs.adapters.gymnasium_arrays:vector_env")(
@@ -177,34 +177,37 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
         behind_guard: BatchedEnv = load("league.envs.adapters.user_env:guarded")(made)
         return behind_guard
     first = _call_own(factory, config, {})
-    make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))
+    return adapted(
+        first,
+        lambda: _call_own(factory, config, {}),
+        env_id=config.id,
+        num_envs=num_envs,
+        seat_plan=SeatPlan.of(config),
+    )
+
+
+def adapted(
+    first: object, factory: Callable[[], object], *, env_id: str, num_envs: int, seat_plan: SeatPlan
+) -> BatchedEnv:
+    """Games of PettingZoo or Gymnasium that are made one by one, by the adapter for the kind of the first.
+
+    Args:
+      first: already made. factory: makes the others.
+    Raises:
+      EnvError: it is of no such kind, or the adapter refuses it.
+    """
     kind = _kind(first)
-    if kind is None:
-        with closed_on_error([first]):
+    with closed_on_error([first]):
+        if kind is None:
             raise EnvError(
-                f"{config.id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium"
+                f"{env_id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium"
                 " env, or take num_envs and return a BatchedEnv"
             )
-    seat_plan = {"seat_plan": SeatPlan.of(config)} if kind != GYMNASIUM else {}
-    if not seat_plan:
-        with closed_on_error([first]):
-            _refuse_seat_plan(config, "a Gymnasium env")
-    wrapped: BatchedEnv = load(kind)(make_one, env_id=config.id, num_envs=num_envs, **seat_plan)
+        if kind == GYMNASIUM:
+            seat_plan.refuse(env_id, "a Gymnasium env")
+    plan = {} if kind == GYMNASIUM else {"seat_plan": seat_plan}
+    wrapped: BatchedEnv = load(kind)(_one_by_one(first, factory), env_id=env_id, num_envs=num_envs, **plan)
     return wrapped
-
-
-def _refuse_seat_plan(config: EnvConfig, what: str) -> None:
-    """Refuse keys for the seats of PettingZoo games.
-
-    Raises:
-      EnvError: one is set.
-    """
-    keys = SeatPlan.of(config).keys
-    if keys:
-        raise EnvError(
-            f"{config.id}: {' and '.join(keys)} cannot be set for {what}, which says it itself; only PettingZoo games"
-            " take it"
-        )
 
 
 def _one_by_one(first: object, factory: Callable[[], object]) -> Callable[[], object]:

@@ -41,6 +41,18 @@ class SeatPlan:
         given = {"teams": self.teams, "policies": self.policies, "team_observations": self.team_observations}
         return {name: value for name, value in given.items() if value}
 
+    def refuse(self, env_id: str, what: str) -> None:
+        """Refuse the keys for a game that says itself who plays with whom.
+
+        Raises:
+          EnvError: one is set.
+        """
+        if self.keys:
+            raise EnvError(
+                f"{env_id}: {' and '.join(self.keys)} cannot be set for {what}, which says it itself; only games of"
+                " several seats that are made one by one take it, as PettingZoo's"
+            )
+
     def put_into(self, config: EnvConfig) -> EnvConfig:
         """The configuration with these seats, unless it says itself who they are."""
         if SeatPlan.of(config) != ALONE:

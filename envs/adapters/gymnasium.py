@@ -17,16 +17,19 @@ from league.envs.adapters.checks.masks import NOT_READ, MaskMethod, late_mask, m
 from league.envs.adapters.external import ExternalEnv, make_games
 from league.envs.adapters.gymnasium_arrays import array_env
 from league.envs.adapters.outline import outline_of
-from league.envs.adapters.several_agents import SeveralAgentsEnv, has_several_agents
 from league.envs.closing import closed_on_error
 from league.envs.guard.foreign_code import as_failure
 from league.envs.protocol import BatchedEnv, EnvError
+from league.envs.registry import adapted
+from league.envs.seat_plan import ALONE, SeatPlan
 
 SEAT = "player"
 STEP_PARTS = "an observation, a reward, terminated, truncated, infos"
 
 
-def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv:
+def make_registered(
+    name: str, *, kwargs: Mapping[str, object], num_envs: int, seat_plan: SeatPlan = ALONE
+) -> BatchedEnv:
     """Make the env that Gymnasium has registered as `name`, with its own time limit.
 
     Raises:
@@ -43,6 +46,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     except ImportError as error:
         raise EnvError(f"{env_id}: a package is missing ({error}); install it and try again") from error
     if spec.vector_entry_point is not None:
+        seat_plan.refuse(env_id, "a Gymnasium env")
         made = array_env(name, env_id=env_id, kwargs=kwargs, num_envs=num_envs)
         if made is not None:
             return made
@@ -50,11 +54,10 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     options = {"disable_env_checker": True, **kwargs}  # the turn builder checks the same things
 
     def make_one() -> Any:
-        return waiting.pop() if waiting else gymnasium.make(unchecked, **options)
+        return gymnasium.make(unchecked, **options)
 
-    waiting = make_games(lambda: gymnasium.make(unchecked, **options), env_id=env_id, num_envs=1)
-    kind: type[GymnasiumEnv | SeveralAgentsEnv] = SeveralAgentsEnv if has_several_agents(waiting[0]) else GymnasiumEnv
-    return kind.of(make_one, env_id=env_id, num_envs=num_envs)
+    (first,) = make_games(make_one, env_id=env_id, num_envs=1)
+    return adapted(first, make_one, env_id=env_id, num_envs=num_envs, seat_plan=seat_plan)
 
 
 class GymnasiumEnv(ExternalEnv):

@@ -86,8 +86,8 @@ def _starting(group: PlayerConfig, config: RunConfig, likeliest: Mapping[str, Im
     source = likeliest[group.starts_from]
     if network_of(source.copy.manifest) != settings_of(config, group.player_id(0)).network:
         raise LeagueError(
-            f"The players of {group.prefix} cannot start from {group.starts_from}: it has another network. Give the run the "
-            f"network of {source.copy.manifest.env_id} in {source.opponent.source}, or leave starts_from out."
+            f"The players of {group.prefix} cannot start from {group.starts_from}: it has another network. Give the run"
+            f" the network of {source.copy.manifest.env_id} in {source.opponent.source}, or leave starts_from out."
         )
     return dataclasses.replace(group, starts_from=source.opponent.policy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, ClassVar
 
 import gymnasium
@@ -12,7 +13,8 @@ from gymnasium import spaces
 from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.several_agents import SeveralAgents, SeveralAgentsEnv, has_several_agents
 from league.envs.conformance import check_env
-from league.envs.protocol import EnvConfig
+from league.envs.protocol import EnvConfig, EnvError
+from league.envs.registry import make
 
 
 class Foragers(gymnasium.Env):
@@ -69,6 +71,18 @@ def test_one_reward_is_everybodys_and_an_agent_may_end_before_the_others() -> No
 def test_such_an_env_keeps_the_contract(changes: dict[str, Any]) -> None:
     findings = check_env(EnvConfig(f"{__name__}:Foragers", changes))
     assert [found for found in findings if found.kind == "fault"] == []
+
+
+def test_by_its_id_too_every_agent_is_a_seat_and_may_be_put_into_teams() -> None:
+    gymnasium.register("Foragers-v0", entry_point=Foragers)
+    try:
+        for teams, count in (((), 2), ((("agent_0", "agent_1"),), 1)):
+            with contextlib.closing(make(EnvConfig("gymnasium:Foragers-v0", teams=teams), num_envs=1)) as env:
+                assert (env.spec.num_seats, env.spec.num_teams) == (2, count)
+    finally:
+        del gymnasium.registry["Foragers-v0"]
+    with pytest.raises(EnvError, match=r"env.teams cannot be set for a Gymnasium env"):
+        make(EnvConfig("gymnasium:CartPole-v1", teams=(("player",),)), num_envs=1)
 
 
 def test_tuples_of_one_agent_stay_those_of_one() -> None:
