@@ -62,6 +62,7 @@ GROUND_FLOOR = {
     "league/higher_wings.py",
     "league/hosts/protocol.py",
     "league/hosts/setup.py",
+    "league/html_document.py",
     "league/json_report.py",
     "league/progress.py",
     "league/run/budget.py",

@@ -24,11 +24,10 @@ from league.deploy.export.numpy_file import NetworkCode
 from league.deploy.export.step_module import MASK, StepModule
 from league.envs.protocol import EnvSpec
 from league.errors import LeagueError
+from league.html_document import SCRIPTS, html_document, json_element
 from league.version import __version__
 
 FOLDER = Path(__file__).parent / "web"
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-"""Content policy: nothing is fetched from anywhere."""
 OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "add",
     ast.Sub: "subtract",
@@ -70,30 +69,21 @@ def web_page(code: NetworkCode, module: StepModule, spec: EnvSpec, *, member: st
         "layout": [[name, list(value.shape)] for name, value in code.weights.items()],
         "check": _check(module, spec),
     }
-    title = html.escape(f"{spec.env_id}: {member}")
-    scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("numpy.js", "rules.js")]
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{title}</title>
-<style>
-{(FOLDER / "page.css").read_text(encoding="utf-8")}</style>
-</head>
-<body>
-<main><h1>{title}</h1><noscript>The policy is computed by this page, which needs JavaScript.</noscript></main>
-<script type="application/json" id="facts">{json.dumps(facts, allow_nan=False).replace("<", chr(92) + "u003c")}</script>
+    title, scripts = f"{spec.env_id}: {member}", "".join(map(_asset, ("numpy.js", "rules.js")))
+    body = f"""<main><h1>{html.escape(title)}</h1><noscript>The policy is computed by this page, which needs JavaScript.
+</noscript></main>
+{json_element("facts", json.dumps(facts, allow_nan=False))}
 <script type="text/plain" id="weights">{_packed(code.weights)}</script>
 <script>
 "use strict";
-{"".join(scripts)}
+{scripts}
 {javascript(code)}
-{(FOLDER / "page.js").read_text(encoding="utf-8")}</script>
-</body>
-</html>
-"""
+{_asset("page.js")}</script>"""
+    return html_document(title, body, style=_asset("page.css"), allows=(SCRIPTS,))
+
+
+def _asset(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def javascript(code: NetworkCode) -> str:
@@ -116,7 +106,7 @@ def javascript(code: NetworkCode) -> str:
 
 def _known() -> set[str]:
     """The names that web/numpy.js gives."""
-    found = re.search(r"\n  return \{\n(.*?)\n  \};\n\}\)\(\);", (FOLDER / "numpy.js").read_text(), re.DOTALL)
+    found = re.search(r"\n  return \{\n(.*?)\n  \};\n\}\)\(\);", _asset("numpy.js"), re.DOTALL)
     assert found is not None
     return {name.strip() for name in found[1].split(",")}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from league.html_document import html_document
 from league.judge.tournaments.tournament_report import TournamentReport, name_of_test, table_of, tournament_head
 
 WIDTH, ROW = 520, 26
@@ -25,7 +26,7 @@ svg circle { fill: var(--mark); } svg .axis { stroke: var(--line); }
 
 def tournament_page(report: TournamentReport) -> str:
     """The whole page."""
-    title = escape(tournament_head(report))
+    title = tournament_head(report)
     parts = (
         ("Standings", _standings(report)),
         ("Ratings with 95 % intervals", _plot(report)),
@@ -36,15 +37,12 @@ def tournament_page(report: TournamentReport) -> str:
         f'<h2>{name}</h2><div class="wide" tabindex="0" role="region" aria-label="{name}">{part}</div>'
         for name, part in parts
     )
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title><style>{STYLE}</style></head><body><main>
-<h1>Tournament</h1><p>{title}</p>
+    body = f"""<main>
+<h1>Tournament</h1><p>{escape(title)}</p>
 {sections}
 <h2>Contenders</h2><ul>{_contenders(report)}</ul>
-</main></body></html>
-"""
+</main>"""
+    return html_document(title, body, style=STYLE)
 
 
 def _standings(report: TournamentReport) -> str:

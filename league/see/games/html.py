@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from league.html_document import PICTURES, SCRIPTS, html_document, json_element
 from league.see.games.game_view import GameView
 
 ASSETS = Path(__file__).parent.parent / "page" / "assets" / "replay"
@@ -27,30 +28,17 @@ def html_of(view: GameView) -> str:
     """The page of one game; it works from `file://`."""
     script = re.sub(r"^export ", "", (ASSETS / "player.js").read_text(), flags=re.MULTILINE)
     style = COLOURS + (ASSETS / "player.css").read_text()
-    # "<" in the record could end the element that holds it.
-    record = msgspec.json.encode(view).decode().replace("<", "\\u003c")
     holders = ", ".join(
         f"{name}: {holder.name}" + (f" of {holder.source}" if holder.source else "")
         for name, holder in zip(view.seat_names, view.seats, strict=True)
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; \
-style-src 'unsafe-inline'; img-src data:">
-<title>{escape(view.title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
+    body = f"""<main>
 <h1>{escape(view.title)}</h1>
 <p class="quiet">{escape(holders)}. {escape(view.outcome)} Keys: arrows step, space plays, Home and End jump.</p>
 <div id="player"></div>
 <noscript><p>This page shows the game by a script that it holds itself; allow scripts to see it.</p></noscript>
 </main>
-<script type="application/json" id="game">{record}</script>
+{json_element("game", msgspec.json.encode(view).decode())}
 <script>
 'use strict';
 {script}
@@ -59,7 +47,5 @@ const player = document.querySelector('.player');
 document.addEventListener('keydown', (event) => {{
   if (event.target === document.body) player.dispatchEvent(new KeyboardEvent('keydown', event));
 }});
-</script>
-</body>
-</html>
-"""
+</script>"""
+    return html_document(view.title, body, style=style, allows=(SCRIPTS, PICTURES))

@@ -44,7 +44,7 @@ def test_of_a_mixture_the_likeliest_member_lends_its_weights(tmp_path: Path) -> 
     assert state_of(tmp_path / "run").snapshots["main-0-s0"].parent == f"{IMPORTED}-0"
 
 
-def test_a_name_that_goes_on_is_another_policys(tmp_path: Path) -> None:
+def test_a_longer_name_is_another_policys(tmp_path: Path) -> None:
     source, plain = run_of(tmp_path / "source", seeds=3), starting_from(tmp_path / "source", player="main-0-s1")
     other = {**opponent(source, player="main-0-s2", probability=0.0), "policy": f"{IMPORTED}-0"}
     plain["league"]["fixed_opponents"].insert(0, other)

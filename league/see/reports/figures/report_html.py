@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from league.html_document import PICTURES, SCRIPTS, html_document, json_element
 from league.see.reports.figures.figures_page import Report
 
 ASSETS = Path(__file__).parents[2] / "page" / "assets"
 MAIN = "plots/report.js"
 STYLES = ("vendor/uplot/uPlot.min.css", "plots/plots.css", "plots/report.css")
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-"""Content policy: nothing is fetched from anywhere."""
 
 _IMPORT = re.compile(r"^import (?:(\w+)|\{([^}]*)\}) from '([^']+)';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:function|const|class) (\w+))", re.MULTILINE)
@@ -28,33 +26,17 @@ def report_html(report: Report, *, before: str = "") -> str:
     Raises:
       ValueError: an asset is written in a way that cannot be inlined.
     """
-    title = html.escape("Report on " + ", ".join(run.name for run in report.runs))
     styles = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
-    # In a script element only "<" could end it, or begin a comment: JSON may write it as an escape.
-    inlined = report.to_json().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{title}</title>
-<style>
-{styles}
-</style>
-</head>
-<body>
-{before}
+    body = f"""{before}
 <main id="report"><noscript>The plots of this report need JavaScript. The Markdown of it does not.</noscript></main>
-<script type="application/json" id="report-data">{inlined}</script>
+{json_element("report-data", report.to_json())}
 <script>
 {bundle(MAIN)}
 const data = JSON.parse(document.getElementById("report-data").textContent);
 modules["{MAIN}"].draw(document.getElementById("report"), data);
-</script>
-</body>
-</html>
-"""
+</script>"""
+    title = "Report on " + ", ".join(run.name for run in report.runs)
+    return html_document(title, body, style=styles, allows=(SCRIPTS, PICTURES))
 
 
 def bundle(main: str) -> str:
