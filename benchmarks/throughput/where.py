@@ -46,7 +46,7 @@ PARTS: Sequence[tuple[str, str]] = (
 )
 """Piece of a file's path -> the part of a run that its functions are; the first that fits, from the innermost frame."""
 OTHER = "other"
-SHOWN = 12
+SHOWN = 24
 
 
 @dataclass

@@ -8,19 +8,22 @@ of a matrix library, are one entry. The totals are in a file of the process's nu
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import re
 import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 
 FOLDER = os.environ.get("LEAGUE_STACK_SAMPLES", "")
 LOOK_S, WRITE_S = 0.01, 0.5
-DEPTH = 40
-"""Frames of a stack that are looked at, from the innermost outwards."""
 OUTSIDE = "outside of Python"
+MAX_BYTES = 1 << 20
+FRAME = re.compile(r'File "(.*)", line \d+ in (.*)')
+OF_THREAD = 6
+"""Low bits of Linux's number of a thread's clock; the others are the thread's number, negated."""
 
 
 class Sampler:
@@ -29,27 +32,44 @@ class Sampler:
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
         self._clocks: dict[int, float] = {}
+        self._outside = 0.0
+        self._file = os.memfd_create("stacks")
         self._written = 0.0
-        self._own = threading.get_native_id()
         while True:
             time.sleep(LOOK_S)
             self.look()
 
     def look(self) -> None:
-        """Give every thread's time since the last look to its stack."""
-        frames = sys._current_frames()
-        known = {thread.native_id: frames.get(thread.ident or 0) for thread in threading.enumerate()}
-        known[os.getpid()] = frames.get(threading.main_thread().ident or 0)  # a forked thread has the number of before
-        for entry in Path("/proc/self/task").iterdir():
-            task = int(entry.name)
+        """Give every thread's time since the last look to its stack, and the rest of the process's to `OUTSIDE`."""
+        threads = threading.enumerate()
+        stacks, outside = self._stacks(), time.process_time()
+        for thread in threads:
+            # A forked main thread still has the number of the one before.
+            task = os.getpid() if thread is threading.main_thread() else thread.native_id or 0
             spent = _clock(task)
-            passed = spent - self._clocks.get(task, 0.0)
+            outside -= spent
+            if thread is not threading.current_thread():
+                self._add(stacks.get(thread.ident or 0, OUTSIDE), spent - self._clocks.get(task, 0.0))
             self._clocks[task] = spent
-            if passed > 0 and task != self._own:
-                stack = _stack(known.get(task))
-                self.totals[stack] = self.totals.get(stack, 0.0) + passed
+        self._add(OUTSIDE, outside - self._outside)
+        self._outside = max(outside, self._outside)
         if time.monotonic() - self._written > WRITE_S:
             self.write()
+
+    def _stacks(self) -> dict[int, str]:
+        """Of all threads, as Python writes them where it has crashed: frames as objects would change those of Cython."""
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        faulthandler.dump_traceback(self._file)
+        text = os.pread(self._file, MAX_BYTES, 0).decode(errors="replace")
+        return {
+            int(head.split()[1], 16): "\n".join(f"{file}:{function}" for file, function in FRAME.findall(stack))
+            for head, _, stack in (part.partition("\n") for part in text.replace("Current t", "T").split("\n\n"))
+        }
+
+    def _add(self, stack: str, passed: float) -> None:
+        if passed > 0:
+            self.totals[stack] = self.totals.get(stack, 0.0) + passed
 
     def write(self) -> None:
         """Replace the file of this process."""
@@ -60,19 +80,11 @@ class Sampler:
 
 
 def _clock(task: int) -> float:
-    """Seconds that a thread has run."""
+    """Seconds that a thread of this process has run; 0 if it has ended. Python keeps its lock, unlike for a file."""
     try:
-        return int(Path(f"/proc/self/task/{task}/schedstat").read_text().split()[0]) / 1e9
-    except (OSError, IndexError, ValueError):
+        return time.clock_gettime(~task << 3 | OF_THREAD)
+    except OSError:
         return 0.0
-
-
-def _stack(frame: FrameType | None) -> str:
-    found: list[str] = []
-    while frame is not None and len(found) < DEPTH:
-        found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
-        frame = frame.f_back
-    return "\n".join(found) or OUTSIDE
 
 
 def start() -> None:
