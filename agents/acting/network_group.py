@@ -36,6 +36,7 @@ from league.agents.nets.image_encoders import (
 )
 from league.agents.nets.input_scaling import FieldScaling
 from league.agents.nets.kernels.dense import Dense, fused_product, prefers_fused
+from league.agents.nets.kernels.dense_chain import dense_chain, takes
 from league.agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
 from league.agents.nets.network import Network, NetworkOutput
 from league.agents.nets.popart import ValueScale
@@ -105,7 +106,11 @@ class GroupedDense(nn.Module):
         pieces = self._split.pieces(rows.shape[0])
         if MIN_STACKED <= len(pieces) == rows.shape[0] and self._is_small:
             return self._of_single_rows(rows, pieces).view(*inputs.shape[:-1], self._num_outputs)
+        compiled = takes(rows, self._chains[0])
         for piece in pieces:
+            if compiled:
+                outputs.append(dense_chain(piece.own_rows(rows), self._chains[piece.network]))
+                continue
             is_large = piece.size > few
             values = piece.block_rows(rows) if is_large else piece.own_rows(rows)
             for layer in self._chains[piece.network]:

@@ -242,7 +242,14 @@ class HeadsBlock(nn.Module):
         passed_through = features[..., self.num_features :] if self.head.num_passthrough else None
         if passed_through is not None:
             features = features[..., : self.num_features]
-        outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight))).float()
+        outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight)))
+        return self.of_outputs(outputs, passed_through, action_mask)
+
+    def of_outputs(
+        self, outputs: Tensor, passed_through: Tensor | None, action_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """dist_params and values of the linear layer's outputs."""
+        outputs = outputs.float()
         values = outputs[..., self.num_outputs]
         outputs = with_passthrough(outputs[..., : self.num_outputs], passed_through)
         return self.head.dist_params_of(outputs, action_mask), self.value_activation(values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -24,11 +24,15 @@ from league.agents.nets.blocks import (
     PointerEncoderBuilder,
     SideInputs,
     Trunk,
+    compute_dtype,
     run_block,
 )
 from league.agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.heads import Head, HeadBuilder, HeadsBlock, ObservingHeadBuilder
+from league.agents.nets.kernels.dense import Dense
+from league.agents.nets.kernels.dense_chain import dense_chain
+from league.agents.nets.mlp import DenseLayer, InputLayer
 from league.agents.nets.network_parts import CORES, ENCODERS, HEADS, resolve
 from league.agents.nets.passthrough import passthrough
 from league.agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
@@ -188,14 +192,55 @@ class _Span:
     ) -> tuple[Features, Tensor]:
         """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
         side = SideInputs(obs, resets, core, action_mask, host_resets)
-        for block in self._blocks:
-            result = run_block(block, cast("Tensor | None", features), side)
-            if "core" in block.side_inputs:
+        for blocks, layers in _dense_runs(self._blocks):
+            if layers:
+                features = _run_dense(blocks, layers, cast("Tensor | None", features), side)
+                continue
+            result = run_block(blocks[0], cast("Tensor | None", features), side)
+            if "core" in blocks[0].side_inputs:
                 features, core = cast(tuple[Tensor, Tensor], result)
                 side = replace(side, core=core)
             else:
                 features = result
         return features, side.core
+
+
+def _dense_runs(blocks: Sequence[Block]) -> list[tuple[list[Block], list[Dense]]]:
+    """The blocks in order, dense layers that follow one another together, with these; every other block by itself.
+
+    They are looked for in every pass, since a group of networks puts layers of its own into the blocks.
+    """
+    runs: list[tuple[list[Block], list[Dense]]] = []
+    for block in blocks:
+        layer = _dense_of(block.module)
+        if layer is None:
+            runs.append(([block], []))
+        elif runs and runs[-1][1]:
+            runs[-1][0].append(block)
+            runs[-1][1].append(layer)
+        else:
+            runs.append(([block], [layer]))
+    return runs
+
+
+def _dense_of(module: nn.Module) -> Dense | None:
+    """The one layer of a block that is a dense layer with ReLU, or the heads; else None."""
+    module = module.layer if type(module) is InputLayer else module
+    if type(module) is HeadsBlock:
+        layer = None if module.head.num_passthrough else module.linear
+    else:
+        layer = module.linear if type(module) is DenseLayer and module.activation is None else None
+    return layer if type(layer) is Dense else None
+
+
+def _run_dense(blocks: Sequence[Block], layers: Sequence[Dense], features: Tensor | None, side: SideInputs) -> Features:
+    """The features behind several blocks of one dense layer each."""
+    first, last = blocks[0].module, blocks[-1].module
+    if isinstance(first, InputLayer):
+        features = first.fields(side.obs, compute_dtype(layers[0].weight))
+    assert features is not None, "the first block of a network reads observations"
+    outputs = dense_chain(features.to(compute_dtype(layers[0].weight)), layers)
+    return last.of_outputs(outputs, None, side.action_mask) if isinstance(last, HeadsBlock) else outputs
 
 
 def _spans_of(blocks: tuple[Block, ...]) -> list[_Span]:

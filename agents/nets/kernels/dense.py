@@ -71,7 +71,7 @@ def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
     """True if the fused kernel multiplies inputs [N, I] by weight [O, I] fastest."""
     # An exported graph holds for any number of rows, and other programs do not have the fused kernel. A compiler
     # chooses its kernels itself.
-    if not _ONEDNN or inputs.device.type != "cpu" or _is_traced():
+    if not _ONEDNN or inputs.device.type != "cpu" or is_traced():
         return False
     if inputs.dtype != torch.float32:
         return inputs.dtype == torch.bfloat16 and CPU_BFLOAT16
@@ -80,7 +80,8 @@ def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
     return inputs.shape[0] * weight.numel() >= _MIN_WORK
 
 
-def _is_traced() -> bool:
+def is_traced() -> bool:
+    """True while a network is exported or compiled."""
     return torch.compiler.is_exporting() or torch.compiler.is_compiling()
 
 
@@ -135,7 +136,7 @@ def dense(inputs: Tensor, weight: Tensor, bias: Tensor, *, activation: str = "no
     output: Tensor
     if not torch.is_grad_enabled():
         output = product(rows, weight.to(rows.dtype), bias.to(rows.dtype), activation=activation)
-    elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu" and not _is_traced():
+    elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu" and not is_traced():
         output = _DenseFunction.apply(rows, weight, bias, activation)  # type: ignore[no-untyped-call]
     else:
         output = nn.functional.linear(rows, weight, bias)  # autocast casts the weight, once per context
