@@ -21,6 +21,7 @@
 #define BLOCK 96  /* rows of a block: a multiple of every ROWS */
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
+typedef int ints __attribute__((vector_size(LANES * 4)));
 typedef float vec_u __attribute__((vector_size(LANES * 4), aligned(4)));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -53,7 +54,7 @@ INLINE void tile(const int m, const int w, long depth, const float *a, long a_ro
 #pragma GCC unroll 2
         for (int j = 0; j < w; j++) {
             vec value = sum[i][j];
-            if (relu) value = (vec)((value > 0) & (__typeof__(value > 0))value);
+            if (relu) value = (vec)(~(value < 0) & (ints)value); /* what is not a number stays so */
             *(vec_u *)(c + i * c_row + j * LANES) = value;
         }
 }
@@ -192,7 +193,7 @@ int league_chain_backward(const float *inputs, long rows, long layers, const lon
                     for (long n = 0; n < columns; n += LANES) {
                         vec *gradient = (vec *)(here + r * row + n);
                         vec output = *(const vec_u *)(after + r * row + n);
-                        *gradient = (vec)((output > 0) & (__typeof__(output > 0))*gradient);
+                        *gradient = (vec)(~(output <= 0) & (ints)*gradient);
                     }
             for (long r = 0; r < size; r++)
                 for (long n = 0; n < columns; n += LANES)

@@ -30,9 +30,12 @@ MAX_WEIGHT = 1 << 17
 class DenseParameters(Protocol):
     """A dense layer: weight [O, I], bias [O], and the activation of `Dense`, "none" or "relu"."""
 
-    weight: Tensor
-    bias: Tensor
-    activation: str
+    @property
+    def weight(self) -> Tensor: ...
+    @property
+    def bias(self) -> Tensor: ...
+    @property
+    def activation(self) -> str: ...
 
 
 def dense_chain(inputs: Tensor, layers: Sequence[DenseParameters]) -> Tensor:
@@ -48,7 +51,7 @@ def dense_chain(inputs: Tensor, layers: Sequence[DenseParameters]) -> Tensor:
         outputs: Tensor = _ChainFunction.apply(rows, relus, *parameters)  # type: ignore[no-untyped-call]
     else:
         outputs = _Call(rows, relus, parameters).forward()[-1]
-    return outputs.unflatten(0, inputs.shape[:-1]) if inputs.ndim != 2 else outputs
+    return outputs.view(*inputs.shape[:-1], outputs.shape[-1])
 
 
 def takes(inputs: Tensor, layers: Sequence[DenseParameters]) -> bool:
@@ -136,7 +139,7 @@ class _ChainFunction(torch.autograd.Function):
         return outputs[-1]
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         rows, *saved = ctx.saved_tensors
         parameters, outputs = saved[: 2 * len(ctx.relus)], saved[2 * len(ctx.relus) :]
@@ -155,10 +158,13 @@ def _pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
 
 @functools.cache
 def _kernel() -> ctypes.CDLL | None:
-    """The compiled functions; None if there are none, or if they are wrong."""
+    """The compiled functions; None if there are none."""
     kernel = library("dense_chain")
-    if kernel is None:
-        return None
+    return None if kernel is None else declared(kernel)
+
+
+def declared(kernel: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with the types of its functions' arguments."""
     long, pointer = ctypes.c_long, ctypes.c_void_p
     kernel.league_row.argtypes, kernel.league_row.restype = [long], long
     kernel.league_chain_forward.argtypes = [pointer, long, long, *[pointer] * 5]
