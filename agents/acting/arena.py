@@ -46,6 +46,7 @@ class Arena:
       counter: of ended episodes; another arena's, to count with it.
       recorder: of N * S rows; None for one of unrolls.
       first_game: number of the env's first game among those of the host.
+      staggered: as of `UnrollBuilder`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Arena:
         counter: OutcomeCounter | None = None,
         recorder: Recorder | None = None,
         first_game: int = 0,
+        staggered: bool = False,
     ) -> None:
         spec, num_rows = env.spec, env.num_envs * env.spec.num_seats
         self._env = env
@@ -72,7 +74,7 @@ class Arena:
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
         self._bootstrap_time_limits = bootstrap_time_limits
-        self._recorder = recorder or UnrollBuilder(unrolls, num_rows=num_rows)
+        self._recorder = recorder or UnrollBuilder(unrolls, num_rows=num_rows, staggered=staggered)
         self._rounds = self._recorder if isinstance(self._recorder, RoundRecorder) else None
         self._round: Round | None = None
         self._core = CoreStates(num_rows, max(unrolls.core_size, max_core), table=core_table)

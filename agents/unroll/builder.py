@@ -36,9 +36,14 @@ class UnrollBuilder:
 
     With `UnrollSpec.per_episode`, a row is also complete when its episode ends, and the next one begins with the next
     episode. An episode of more than T decisions is cut after every T of them: then only its last row has the outcome.
+
+    Args:
+      spec: of the unrolls. num_rows: R.
+      staggered: begin the first unroll of each row with another number of steps that are not valid. Rows that begin
+        together would all be complete in the same step: actors then wait for learners, and these for actors.
     """
 
-    def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
+    def __init__(self, spec: UnrollSpec, *, num_rows: int, staggered: bool = False) -> None:
         self.unroll_length = spec.unroll_length
         self._per_episode = spec.per_episode
         self._num_actions = spec.game.actions.num_actions
@@ -53,6 +58,9 @@ class UnrollBuilder:
         names = [*(f"obs.{name}" for name in self._buffer.obs), *observed]
         self._per_observation = [name for name in names if name in self._flat]
         self._cursor = np.zeros(num_rows, np.int64)
+        if staggered and not spec.per_episode:
+            self._cursor += np.arange(num_rows) * spec.unroll_length // max(num_rows, 1)
+        self._blank = self._cursor.copy()
         self._open = np.zeros(num_rows, np.bool_)
         self._fresh = np.ones(num_rows, np.bool_)
 
@@ -171,10 +179,13 @@ class UnrollBuilder:
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from the arrays of `save`."""
         for name, array in self._state().items():
-            array[...] = _packed(saved[name]) if name in self._flags else saved[name]
+            if name not in saved:  # of a version before staggered rows
+                array[...] = 0
+            else:
+                array[...] = _packed(saved[name]) if name in self._flags else saved[name]
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
-        return {**self._arrays, "cursor": self._cursor, "open": self._open, "fresh": self._fresh}
+        return {**self._arrays, "cursor": self._cursor, "open": self._open, "fresh": self._fresh, "blank": self._blank}
 
     def _write(
         self,
@@ -222,15 +233,19 @@ class UnrollBuilder:
             return done
         padded, length = self._copy(begun), self._cursor[begun]
         missing = np.arange(self.unroll_length + 1) >= length[:, None]
-        arrays = padded.arrays()
-        for name in self._per_observation:
-            arrays[name][missing] = name in ("action_mask", "resets")
-        for name in self._per_decision:
-            arrays[name][missing[:, :-1]] = 0
-        last = padded.versions[np.arange(len(begun)), length - 1]
-        padded.versions[...] = np.where(missing[:, :-1], last[:, None], padded.versions)
+        self._make_blank(padded, missing, versions=padded.versions[np.arange(len(begun)), length - 1])
         self._cursor[begun] = 0
         return padded if done is None else concatenate([done, padded])
+
+    def _make_blank(self, unrolls: Unrolls, missing: NDArray[np.bool_], *, versions: NDArray[np.int32]) -> None:
+        """Empty the steps of unrolls for which bool [K, T + 1] is True; they count as of int32 [K] versions."""
+        arrays, of_decisions = unrolls.arrays(), missing[:, :-1]
+        for name in self._per_observation:
+            arrays[name][missing] = name in ("action_mask", "resets")
+        kept = np.where(of_decisions, versions[:, None], unrolls.versions)
+        for name in self._per_decision:
+            arrays[name][of_decisions] = 0
+        unrolls.versions[...] = kept
 
     def _emit(self, rows: NDArray[np.int64]) -> Unrolls:
         done = self._copy(rows)
@@ -243,7 +258,13 @@ class UnrollBuilder:
 
     def _copy(self, rows: NDArray[np.int64]) -> Unrolls:
         parts = {name: self._whole(name, array.take(rows, axis=0)) for name, array in self._arrays.items()}
-        return Unrolls(obs={name: parts.pop(f"obs.{name}") for name in self._buffer.obs}, **parts)
+        copied = Unrolls(obs={name: parts.pop(f"obs.{name}") for name in self._buffer.obs}, **parts)
+        blank = self._blank[rows]
+        if blank.any():
+            missing = np.arange(self.unroll_length + 1) < blank[:, None]
+            self._make_blank(copied, missing, versions=copied.versions[np.arange(len(rows)), blank])
+            self._blank[rows] = 0
+        return copied
 
     def _whole(self, name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
         """A field as it is recorded, of one as it is kept."""

@@ -283,6 +283,7 @@ class ActorHost:
             counter=counter,
             first_game=first_game,
             recorder=self._recorder(key, part, num_games=env.num_envs),
+            staggered=not self._setup.wait_for_update,
         )
 
     def _recorder(self, key: str, part: int, *, num_games: int) -> EpisodeRecorder | None:
