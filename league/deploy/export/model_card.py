@@ -10,6 +10,7 @@ from league.deploy.export.seat_table import seat_table
 from league.deploy.export.strength import CardReturn, Rating, Score, Strength
 from league.judge.matches.evaluation import team_labels
 from league.policies.package import PackageManifest
+from league.text_table import TextTable
 
 MAX_SHOWN = 16
 """Members that the card lists; the manifest has all."""
@@ -79,14 +80,13 @@ def _summary(manifest: PackageManifest) -> list[str]:
         f"{what}, trained by self-play in a league on `{manifest.game.id}`{kwargs}, with league "
         f"{manifest.league_version}. It was chosen as `{manifest.name}`: {manifest.reason}.",
         "",
-        "| member | weight | player | role | parent | env steps trained |",
-        "|---|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {one.name} | {one.weight:.4g} | {one.snapshot.player} | {one.snapshot.role} | {one.snapshot.parent or '-'} "
-        f"| {one.snapshot.trained_steps:,} |"
+    rows = [
+        (one.name, one.weight, (known := one.snapshot).player, known.role, known.parent or "-", known.trained_steps)
         for one in manifest.members[:MAX_SHOWN]
     ]
+    heads = ("member", "weight", "player", "role", "parent", "env steps trained")
+    lines += TextTable(heads, rows, (0, 2, 3, 4), ("", ".4g", "", "", "", ",")).markdown()
     return lines + ([f"\n{count - MAX_SHOWN} more are in the manifest."] if count > MAX_SHOWN else [])
 
 
@@ -97,45 +97,28 @@ def _options(kwargs: Mapping[str, Any]) -> str:
 def _ratings(ratings: tuple[Rating, ...], rated: int) -> list[str]:
     if not ratings:
         return []
-    return [
-        f"Elo among the {rated} policies rated in its run, with 95 % intervals:",
-        "",
-        "| member | Elo | interval | games |",
-        "|---|---|---|---|",
-        *(f"| {one.member} | {one.elo:.0f} | {one.low:.0f} to {one.high:.0f} | {one.games:,} |" for one in ratings),
-        "",
-    ]
+    rows = [(one.member, one.elo, f"{one.low:.0f} to {one.high:.0f}", one.games) for one in ratings]
+    table = TextTable(("member", "Elo", "interval", "games"), rows, forms=("", ".0f", "", ","))
+    return [f"Elo among the {rated} policies rated in its run, with 95 % intervals:", "", *table.markdown(), ""]
 
 
 def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageManifest) -> list[str]:
     if not scores:
         return []
     teams = team_labels(manifest.game.spec())
-    return [
-        f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):",
-        "",
-        f"| opponent | games | score | interval | {' | '.join(f'as {team}' for team in teams)} |",
-        f"|---|---|---|---|{'---|' * len(teams)}",
-        *(
-            f"| {one.opponent} | {one.games} | {one.score:.3f} | {one.low:.3f} to {one.high:.3f} | "
-            f"{' | '.join(f'{value:.3f}' for value in one.by_team)} |"
-            for one in scores
-        ),
-        "",
-    ]
+    heads = ("opponent", "games", "score", "interval", *(f"as {team}" for team in teams))
+    rows = [(one.opponent, one.games, one.score, f"{one.low:.3f} to {one.high:.3f}", *one.by_team) for one in scores]
+    table = TextTable(heads, rows, forms=("", "", ".3f", "", *[".3f"] * len(teams)))
+    title = f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):"
+    return [title, "", *table.markdown(), ""]
 
 
 def _returns(returns: tuple[CardReturn, ...], greedy: bool | None) -> list[str]:
     if not returns:
         return []
-    return [
-        f"Mean returns of a seat, {_how(greedy)}, without search (95 % intervals):",
-        "",
-        "| policy | games | mean return | interval |",
-        "|---|---|---|---|",
-        *(f"| {one.name} | {one.games} | {one.mean:.4g} | {one.low:.4g} to {one.high:.4g} |" for one in returns),
-        "",
-    ]
+    rows = [(one.name, one.games, one.mean, f"{one.low:.4g} to {one.high:.4g}") for one in returns]
+    table = TextTable(("policy", "games", "mean return", "interval"), rows, forms=("", "", ".4g"))
+    return [f"Mean returns of a seat, {_how(greedy)}, without search (95 % intervals):", "", *table.markdown(), ""]
 
 
 def _how(greedy: bool | None) -> str:
@@ -153,11 +136,9 @@ def _exact(strength: Strength) -> list[str]:
 
 
 def _interface(manifest: PackageManifest) -> list[str]:
-    lines = ["| observation field | shape | dtype | scale | transform |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {one.field} | {list(one.shape)} | {one.dtype} | {one.scale:.6g} | {one.transform} |"
-        for one in manifest.preprocessing
-    ]
+    heads = ("observation field", "shape", "dtype", "scale", "transform")
+    rows = [(one.field, list(one.shape), one.dtype, one.scale, one.transform) for one in manifest.preprocessing]
+    lines = TextTable(heads, rows, (0, 1, 2, 4), ("", "", "", ".6g")).markdown()
     mask = f"`action_mask` bool [{manifest.game.facts.actions.num_actions}], true where legal. "
     lines += [
         "",

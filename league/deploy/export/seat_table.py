@@ -10,6 +10,7 @@ from league.envs.adapters.seat_forms import SeatForm, SeatFormat
 from league.envs.adapters.space_codec import ActionCode, ObservationField
 from league.envs.protocol import ActionSpec, EnvSpec
 from league.policies.observation import MASK_FIELD
+from league.text_table import TextTable
 
 MAX_NAMED = 4
 """Seats of a kind that are named."""
@@ -29,8 +30,8 @@ def seat_table(spec: EnvSpec) -> list[str]:
         else:
             kind = _fields(spec), _plain_action(spec.actions)
         kinds.setdefault(kind, []).append(name)
-    lines = ["| seat | observation | action |", "|---|---|---|"]
-    return lines + [f"| {_listed(seats)} | {seen} | {acts} |" for (seen, acts), seats in kinds.items()]
+    rows = [(_listed(seats), *kind) for kind, seats in kinds.items()]
+    return TextTable(("seat", "observation", "action"), rows, range(3)).markdown()
 
 
 def _listed(names: Sequence[str]) -> str:
