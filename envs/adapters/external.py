@@ -81,7 +81,6 @@ class ExternalEnv(ResumableGames):
             return self._turn(lost=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
         builder = self._builder
         chosen = builder.legal(actions)
         env_index, seat_index = builder.slots
@@ -106,15 +105,12 @@ class ExternalEnv(ResumableGames):
         return self._outline.make_bare
 
     def tolerate_failures(self, count: FailureCount | None = None) -> None:
-        """As in `FaultTolerant`."""
         self._failures = FailureCount(self.num_envs) if count is None else count
 
     def take_failures(self) -> tuple[GameFailure, ...]:
-        """As in `FaultTolerant`."""
         return () if self._failures is None else self._failures.take()
 
     def whereabouts(self) -> tuple[str, int, int, int]:
-        """As in `Located`."""
         game = self._at
         return "step" if self._steps[game] else "reset", game, self._episodes[game], self._steps[game]
 
@@ -149,11 +145,9 @@ class ExternalEnv(ResumableGames):
         return forked, forked._builder.turn()
 
     def keep_frames(self) -> None:
-        """As in `league.envs.rendering.frames.KeepsFrames`."""
         self._frames = [None] * self.num_envs
 
     def frame(self, game: int, *, ended: bool) -> Frame:
-        """As in `league.envs.rendering.plain.Framed`."""
         if self._frames is None:
             return None
         if ended:
@@ -162,7 +156,6 @@ class ExternalEnv(ResumableGames):
             return frame_of(self._games[game])
 
     def action_names(self, seat: int) -> Sequence[str]:
-        """As in `league.envs.rendering.plain.Named`."""
         if self.spec.actions.kind != "categorical":
             return ()
         return action_names_of(self._games[0], self.spec.seat_names[seat])
