@@ -71,7 +71,6 @@ class ReplaySource(Generic[ChunkT]):
 
     @property
     def waiting(self) -> int:
-        """As in the protocol."""
         with self._changed:
             return self._waiting
 
@@ -109,7 +108,6 @@ class ReplaySource(Generic[ChunkT]):
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
-        """As in the protocol."""
         sample = self._sample = self.sample(timeout_s=timeout_s)
         blocks = blocks_of(self._layout, sample.block, sample.weights, rows=self._block_rows)
         yield RowBlocks(blocks, fresh_steps=sample.fresh_steps)
@@ -127,7 +125,6 @@ class ReplaySource(Generic[ChunkT]):
             return self.table.sample(self._batch_rows)
 
     def learnt(self, row_errors: NDArray[np.float32] | None) -> None:
-        """As in the protocol."""
         if row_errors is not None and self._sample is not None:
             self.update(self._sample, row_errors)
 
@@ -138,7 +135,6 @@ class ReplaySource(Generic[ChunkT]):
                 self.table.update(sample, row_errors)
 
     def report(self) -> SourceReport:
-        """As in the protocol."""
         with self._changed:
             return self._counts.take()
 

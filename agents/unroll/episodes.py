@@ -117,7 +117,6 @@ class EpisodeRecorder:
         return self._counted(self._cut)
 
     def take_cut(self) -> NDArray[np.int64]:
-        """As in `RoundRecorder`."""
         rows, self._cut = self._cut, np.zeros(0, np.int64)
         return rows
 
@@ -160,7 +159,6 @@ class EpisodeRecorder:
         return {"round": np.array([self._version, self._round], np.int64)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in `Recorder`."""
         self._version, self._round = (int(number) for number in np.asarray(saved["round"], np.int64))
         self._begun = self._is_late = False
 

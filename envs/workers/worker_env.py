@@ -113,7 +113,6 @@ class WorkerEnv:
         self._firsts = [process.first for process in processes]
 
     def reset(self, seed: int) -> Turn:
-        """See `BatchedEnv.reset`."""
         if self._asked is not None:
             self.step_wait()
         self._seed = seed
@@ -126,12 +125,10 @@ class WorkerEnv:
         return self._collect(self._shares, before=None)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
         self.step_async(actions)
         return self.step_wait()
 
     def step_async(self, actions: NDArray[np.generic]) -> None:
-        """As in `AsyncEnv`."""
         before = self._turn
         assert before is not None, "call reset first"
         assert self._asked is None, "the step before is not over"
@@ -152,7 +149,6 @@ class WorkerEnv:
         self._asked = asked
 
     def step_wait(self) -> Turn:
-        """As in `AsyncEnv`."""
         asked, self._asked = self._asked, None
         assert asked is not None, "no step was begun"
         return self._collect(asked, before=self._turn)
@@ -177,7 +173,6 @@ class WorkerEnv:
         self._tolerant = True
 
     def take_failures(self) -> tuple[GameFailure, ...]:
-        """As in `FaultTolerant`."""
         taken, self._failures = tuple(self._failures), []
         return taken
 

@@ -86,7 +86,6 @@ class ESUpdater:
         return self._step(self._pairs.take(), inputs)
 
     def weights(self) -> NDArray[np.float32]:
-        """As in the protocol."""
         return self._state.values.copy()
 
     def published(self, weights: Weights) -> EvolvedWeights:
@@ -95,7 +94,6 @@ class ESUpdater:
         return EvolvedWeights(weights.vector, weights.layout, weights.version, moments, tuple(self._steps), self._cap)
 
     def save(self) -> Arrays:
-        """As in the protocol."""
         empty = np.zeros(0, np.float32)
         state = self._state
         return {
@@ -110,7 +108,6 @@ class ESUpdater:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in the protocol."""
         values = weights_of_size(saved, self._state.values.size)
         self._state = EvolutionState.of(values)
         if _FIRST in saved and _SECOND in saved and _STEPS in saved:

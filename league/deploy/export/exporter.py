@@ -62,7 +62,6 @@ class Exported:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """For people."""
         count = len(self.manifest.members)
         what = f"a mixture of {count} policies" if self.manifest.is_drawn else self.manifest.members[0].name
         size = sum(facts.bytes for facts in self.manifest.files.values())

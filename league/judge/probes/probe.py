@@ -82,7 +82,6 @@ class PlayOptions:
     core_seconds: float = 20.0
 
     def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
         if self.games < 2:
             yield f"games: {self.games} must be at least 2"
         if self.core_seconds <= 0.0:

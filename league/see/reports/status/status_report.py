@@ -76,7 +76,6 @@ class StatusReport(JsonReport):
         return "\n".join(["chosen for this game and budget (`league explain` tells more):", *rows])
 
     def text(self) -> str:
-        """For people."""
         return "\n".join(self._lines())
 
     def screen(self, *, width: int = 80) -> str:
