@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.unroll.field_table import Allocator, FieldTable, table_line
+from league.agents.unroll.field_table import FieldTable, table_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +48,6 @@ class SeatEpisodes(FieldTable[NDArray[Any]]):
             raise ValueError("field perturbations holds 0, which stands for no perturbation")
         if not ((self.versions >= 0) & (self.decisions >= 1)).all():
             raise ValueError("field versions or decisions holds a number that is too small")
-
-
-def allocate_episodes(num_rows: int, *, zeros: Allocator = np.zeros) -> SeatEpisodes:
-    """Rows of zeros."""
-    return SeatEpisodes(
-        perturbations=zeros((num_rows,), np.dtype(np.int32)),
-        returns=zeros((num_rows,), np.dtype(np.float32)),
-        decisions=zeros((num_rows,), np.dtype(np.int32)),
-        versions=zeros((num_rows,), np.dtype(np.int32)),
-    )
 
 
 NOBODY = -1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.checks.masks import late_mask, mask_name, mask_of
 from league.envs.adapters.copying import copy_game
-from league.envs.adapters.frames import Frame, action_names_of, frame_of
 from league.envs.adapters.outline import Outline
 from league.envs.adapters.resumable import ResumableGames
 from league.envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
@@ -296,3 +295,42 @@ class ExternalEnv(ResumableGames):
 
     def _failed(self, game: int, error: Exception) -> EnvError:
         return EnvError(self._failure(game, error).text())
+
+
+MAX_SIDE = 480
+"""Pixels; larger pictures are thinned."""
+
+Frame = NDArray[np.uint8] | str | None
+
+
+def frame_of(game: Any) -> Frame:
+    """The picture that `render()` of a game returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
+    try:
+        if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
+            return None
+        drawn = game.render()
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is played all the same
+        error = as_failure(raised)
+        logger.info("a game could not be drawn: %s: %s", type(error).__name__, error)
+        return None
+    if isinstance(drawn, str):
+        return drawn
+    image = np.asarray(drawn)
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (3, 4) or not image.size:
+        return None
+    step = -(-max(image.shape[:2]) // MAX_SIDE)
+    return np.ascontiguousarray(image[::step, ::step, :3])
+
+
+ACTION_NAMES = "action_names"
+"""Key of a game's `metadata`: names of the actions in their order, for all seats or by the name of the seat."""
+
+
+def action_names_of(game: Any, seat: str) -> tuple[str, ...]:
+    """The names that a game's metadata has for the actions of a seat; empty where there are none."""
+    try:
+        given = (getattr(game, "metadata", None) or {}).get(ACTION_NAMES, ())
+        return tuple(str(name) for name in (given.get(seat, ()) if isinstance(given, Mapping) else given))
+    except Exception as error:  # code of others: without names actions have numbers
+        logger.info("a game's actions could not be named: %s: %s", type(error).__name__, error)
+        return ()

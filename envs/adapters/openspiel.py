@@ -21,7 +21,6 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from league.envs.adapters.earnings import Earnings
 from league.envs.adapters.openspiel_parts.openspiel_game import (
     TIME,
     Clock,
@@ -32,6 +31,7 @@ from league.envs.adapters.openspiel_parts.openspiel_game import (
     spec_of_game,
 )
 from league.envs.adapters.openspiel_parts.openspiel_tree import tree_of
+from league.envs.adapters.seat_rewards import SeatRewards
 from league.envs.adapters.turn_builder import legal_answers
 from league.envs.decision_tree import DecisionTree
 from league.envs.protocol import EnvError, EnvSpec, Turn
@@ -86,20 +86,20 @@ class OpenSpielEnv:
         self._single = [[seat] for seat in range(seats)]
         none = np.zeros(0, np.int64)
         self._slots = _Slots(none, none, np.zeros((0, num_actions), np.bool_))
-        self._earnings = Earnings.nothing(num_envs, seats)
+        self._rewards = SeatRewards.nothing(num_envs, seats)
         self._ended = np.zeros(num_envs, np.bool_)  # in the last step
 
     def reset(self, seed: int) -> Turn:
         """Restart every game; all chance events come from one stream of this seed."""
         self._rng = np.random.default_rng(seed)
-        nothing = Earnings.nothing(self.num_envs, self.spec.num_seats)
+        nothing = SeatRewards.nothing(self.num_envs, self.spec.num_seats)
         self._resume([self._root.clone() for _ in range(self.num_envs)], nothing)
         return self._turn()
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
         slots = self._slots
         chosen = legal_answers(actions, self.spec, env_index=slots.env, seat=slots.seat, mask=slots.mask)
-        self._earnings.begin_turn(slots.env, slots.seat, ended=self._ended)
+        self._rewards.begin_turn(slots.env, slots.seat, ended=self._ended)
         self._ended = np.zeros(self.num_envs, np.bool_)
         try:
             self._advance(chosen.tolist())
@@ -114,19 +114,19 @@ class OpenSpielEnv:
         """Copy the games at `env_indices`; their chance events come from a stream of their own."""
         copies = OpenSpielEnv(self._game, self.spec, num_envs=len(env_indices))
         copies._rng = split_stream(self._rng)
-        earnings = self._earnings.of(env_indices, ended=self._ended)
-        copies._resume([self._states[game].clone() for game in env_indices], earnings)
+        rewards = self._rewards.of(env_indices, ended=self._ended)
+        copies._resume([self._states[game].clone() for game in env_indices], rewards)
         return copies, copies._turn()
 
     def save(self) -> dict[str, NDArray[np.generic]]:
         """The states as OpenSpiel writes them, the rewards of waiting seats and the stream of chance events."""
         texts = [state.serialize().encode() for state in self._states]
-        earnings = self._earnings.of(self._games, ended=self._ended)
+        rewards = self._rewards.of(self._games, ended=self._ended)
         return {
             "states": np.frombuffer(b"".join(texts), np.uint8).copy(),
             "lengths": np.array([len(text) for text in texts], np.int64),
-            "waiting": earnings.waiting,
-            "earned": earnings.total,
+            "waiting": rewards.waiting,
+            "earned": rewards.total,
             "rng": pack_stream(self._rng),
         }
 
@@ -147,7 +147,7 @@ class OpenSpielEnv:
         except (pyspiel.SpielError, UnicodeDecodeError) as error:
             raise EnvError(f"{self.spec.env_id}: a saved state cannot be read ({error})") from error
         self._rng = unpack_stream(saved["rng"])
-        self._resume(states, Earnings(saved["waiting"].astype(np.float64), saved["earned"].astype(np.float64)))
+        self._resume(states, SeatRewards(saved["waiting"].astype(np.float64), saved["earned"].astype(np.float64)))
         return self._turn()
 
     def describe(self, game: int, *, seat: int | None, ended: bool) -> str:
@@ -170,10 +170,10 @@ class OpenSpielEnv:
         """The state in which every game starts: to make one takes milliseconds in some games, to copy it never."""
         return self._game.new_initial_state()
 
-    def _resume(self, states: list[Any], earnings: Earnings) -> None:
+    def _resume(self, states: list[Any], rewards: SeatRewards) -> None:
         self._states = states
         self._acting = [self._seats_after_chance(state) for state in states]
-        self._earnings = earnings
+        self._rewards = rewards
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def _advance(self, chosen: Sequence[int]) -> None:
@@ -203,8 +203,8 @@ class OpenSpielEnv:
             self._acting[game] = acting
         if counted:
             total = np.array(totals)
-            self._earnings.waiting[counted] += total - self._earnings.total[counted]
-            self._earnings.total[counted] = total
+            self._rewards.waiting[counted] += total - self._rewards.total[counted]
+            self._rewards.total[counted] = total
             self._ended[ended] = True
 
     def _seats_after_chance(self, state: Any) -> list[int]:
@@ -242,8 +242,8 @@ class OpenSpielEnv:
             seat=slots.seat,
             obs=fields_of(self.spec, rows[:row], seat=slots.seat, times=times),
             action_mask=mask.copy(),
-            rewards=self._earnings.waiting.astype(np.float32),
+            rewards=self._rewards.waiting.astype(np.float32),
             terminated=self._ended,
             truncated=np.zeros(self.num_envs, np.bool_),
-            returns=np.where(self._ended[:, None], self._earnings.total, 0.0).astype(np.float32),
+            returns=np.where(self._ended[:, None], self._rewards.total, 0.0).astype(np.float32),
         )

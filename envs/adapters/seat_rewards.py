@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Earnings:
+class SeatRewards:
     """float64 [N, S] twice. waiting: since the seat's last turn. total: in this episode."""
 
     waiting: NDArray[np.float64]
     total: NDArray[np.float64]
 
     @classmethod
-    def nothing(cls, num_envs: int, num_seats: int) -> Earnings:
+    def nothing(cls, num_envs: int, num_seats: int) -> SeatRewards:
         """Those of games that have just begun."""
         return cls(np.zeros((num_envs, num_seats)), np.zeros((num_envs, num_seats)))
 
@@ -37,8 +37,8 @@ class Earnings:
         """Begin the episodes of games."""
         self.waiting[games] = self.total[games] = 0
 
-    def of(self, games: NDArray[np.int64], *, ended: NDArray[np.bool_] | list[int]) -> Earnings:
+    def of(self, games: NDArray[np.int64], *, ended: NDArray[np.bool_] | list[int]) -> SeatRewards:
         """A copy of some games; those that ended have earned nothing yet."""
         over = np.zeros((len(self.total), 1), np.bool_)
         over[ended] = True
-        return Earnings(np.where(over, 0.0, self.waiting)[games], np.where(over, 0.0, self.total)[games])
+        return SeatRewards(np.where(over, 0.0, self.waiting)[games], np.where(over, 0.0, self.total)[games])
