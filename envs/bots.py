@@ -50,9 +50,7 @@ class Bot(Protocol):
 class Copyable(Protocol):
     """An env that can copy its games: the method of `ForkableEnv` that bots need."""
 
-    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """See `ForkableEnv.fork`."""
-        ...
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]: ...
 
 
 def make_bot(name: str, *, seed: int) -> Bot:
@@ -114,7 +112,6 @@ class _OwnBot:
         self._name = name
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
-        """See `Bot.act`."""
         try:
             actions = np.asarray(self._bot.act(env, turn, slots))
         except Exception as error:  # code of others: whatever it raises is their bot's error, not ours
@@ -182,7 +179,6 @@ class RandomBot:
         self._rng = np.random.default_rng(seed)
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
-        """See `Bot.act`."""
         actions = env.spec.actions
         if actions.kind == "box":
             shape = (slots.size, *actions.shape)

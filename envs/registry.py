@@ -44,11 +44,6 @@ BUILT_IN: Mapping[str, str] = {
     "leduc_poker": "league.envs.games.leduc:LeducPoker",
     "phantom_tic_tac_toe": "league.envs.games.phantom:PhantomTicTacToe",
     "dark_hex": "league.envs.games.phantom:DarkHex",
-    "probe_turns": "league.envs.counting_games:TurnProbe",
-    "probe_simultaneous": "league.envs.counting_games:SimultaneousProbe",
-    "probe_mask": "league.envs.counting_games:MaskProbe",
-    "probe_last_move": "league.envs.counting_games:LastMoveProbe",
-    "probe_sub_actions": "league.envs.probe_sub_actions:SubActionsProbe",
 }
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "league.envs.adapters.pettingzoo:make_registered",

@@ -1,4 +1,4 @@
-"""A table of heads and rows as text in columns, as CSV and as HTML."""
+"""A table of heads and rows as text in columns, as Markdown, as CSV and as HTML."""
 
 from __future__ import annotations
 
@@ -50,6 +50,14 @@ class TextTable:
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
+    def markdown(self) -> list[str]:
+        """The lines of a table in Markdown, in which text of a cell is text, and code of it is code."""
+        forms = self._all_forms()
+        rows = [[_shown(cell, form) for cell, form in zip(row, forms, strict=True)] for row in self.rows]
+        ends = ["---" if column in self.left else "---:" for column in range(len(self.heads))]
+        head, *lines = (f"| {' | '.join(map(_cell, row))} |" for row in (self.heads, *rows))
+        return [head, f"|{'|'.join(ends)}|", *lines]
+
     def csv(self) -> str:
         """Comma-separated values; a text that a spreadsheet would take for a formula gets an apostrophe before it."""
         text = io.StringIO()
@@ -64,6 +72,11 @@ class TextTable:
 
 def _shown(cell: object, form: str) -> str:
     return "" if cell is None else f"{cell:{form}}" if form and not isinstance(cell, str) else str(cell)
+
+
+def _cell(text: str) -> str:
+    plain = text.replace("|", "\\|").replace("\n", " ")
+    return plain if "`" in plain else plain.replace("<", "&lt;")
 
 
 def _inert(cell: object) -> object:

@@ -22,7 +22,8 @@ ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests.forked_python import look_briefly, start_servers  # noqa: E402 - as soon as the path is there
+import tests.envs.probe_ids  # noqa: E402, F401 - as soon as the path is there
+from tests.forked_python import look_briefly, start_servers  # noqa: E402
 
 MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 """The place of the folders of tests, and its least room: a run syncs each file, and a disk takes eight milliseconds."""

@@ -51,8 +51,9 @@ WINGS = (
 MAX_FOLDERS = 14
 """Most folders directly in a folder."""
 
-MAX_ATTRIBUTES = 20
-"""Most attributes that the methods of a class set."""
+MAX_ATTRIBUTES = 18
+MORE_ATTRIBUTES = {"RunFolder": 20, "AsyncLearnerHost": 20, "Learner": 19}
+"""Most attributes that the methods of a class set. A run folder has that many paths."""
 
 GROUND_FLOOR = {
     "agents/learner/config.py",
@@ -350,7 +351,8 @@ def test_an_object_holds_few_attributes() -> None:
         for node in (node for node in nodes_of(path) if isinstance(node, ast.ClassDef)):
             names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Attribute))
             own = {one.attr for one in names if isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"}
-            assert len(own) <= MAX_ATTRIBUTES, f"{node.name} in {name_of(path)} has {len(own)} attributes"
+            most = MORE_ATTRIBUTES.get(node.name, MAX_ATTRIBUTES)
+            assert len(own) <= most, f"{node.name} in {name_of(path)} has {len(own)} attributes"
 
 
 def test_a_file_has_the_name_of_its_content() -> None:

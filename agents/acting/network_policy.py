@@ -52,7 +52,6 @@ class Sampling:
     greedy: bool = False
 
     def choose(self, head: Head, outputs: Estimates, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        """As in the protocol."""
         dist_params = outputs.dist_params
         if self.greedy:
             actions = head.mode(dist_params)
@@ -142,7 +141,6 @@ class NetworkPolicy:
         )
 
     def together(self, policies: Sequence[Policy]) -> NetworkPolicies:
-        """As in the protocol."""
         return NetworkPolicies([policy for policy in policies if isinstance(policy, NetworkPolicy)])
 
     @with_own_defaults
@@ -189,7 +187,6 @@ class NetworkPolicies:
     def act(
         self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
     ) -> ActOutputs:
-        """As in the protocol."""
         first, turn, count = self._policies[0], inputs.turn, len(slots)
         rows, counts = fill_blocks(slots), list(sizes)
         last = max(place for place, size in enumerate(counts) if size)

@@ -50,13 +50,11 @@ class DeviceTable:
         self._earned = torch.zeros(num_envs, self._seats, device=device)
 
     def reset(self) -> DeviceTurn:
-        """As in the protocol."""
         self._round.zero_()
         self._earned.fill_(self._nothing)
         return self._turn(torch.zeros_like(self._earned), self._round > 0)
 
     def step(self, actions: Tensor) -> DeviceTurn:
-        """As in the protocol."""
         chosen = actions.view(self.num_envs, self._seats)
         entry = chosen[:, 0]
         for seat in range(1, self._seats):
@@ -70,7 +68,6 @@ class DeviceTable:
         return turn
 
     def state(self) -> dict[str, Tensor]:
-        """As in the protocol."""
         return {"round": self._round, "last": self._last, "earned": self._earned}
 
     def _turn(self, rewards: Tensor, ended: Tensor) -> DeviceTurn:

@@ -43,14 +43,12 @@ class DeviceOthello:
         self._seat = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def reset(self) -> DeviceTurn:
-        """As in the protocol."""
         discs, seat = self._dealt()
         self._discs.copy_(discs)
         self._seat.copy_(seat)
         return self._turn(self._legal(self._discs[0], self._discs[1]))
 
     def step(self, actions: Tensor) -> DeviceTurn:
-        """As in the protocol."""
         disc = self._bits[actions]
         turned = self._turned(self._discs[0], self._discs[1], disc)
         placed, left = self._discs[0] | disc | turned, self._discs[1] & ~turned
@@ -66,7 +64,6 @@ class DeviceOthello:
         return self._turn(torch.where(ended, restarted, legal), rewards, ended)
 
     def state(self) -> dict[str, Tensor]:
-        """As in the protocol."""
         return {"discs": self._discs, "seat": self._seat}
 
     def _dealt(self) -> tuple[Tensor, Tensor]:

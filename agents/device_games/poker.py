@@ -29,13 +29,11 @@ class DevicePoker:
         self._deal = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def reset(self) -> DeviceTurn:
-        """As in the protocol."""
         self._situation.zero_()
         self._deal.copy_(self._draws.below(self._num_deals, self.num_envs))
         return self._turn()
 
     def step(self, actions: Tensor) -> DeviceTurn:
-        """As in the protocol."""
         after = self._child[self._situation * self._num_actions + actions]
         ended = after < 0
         ending = (-1 - after).clamp(min=0)
@@ -45,7 +43,6 @@ class DevicePoker:
         return self._turn(paid(chips, seat=torch.zeros_like(after), ended=ended), ended)
 
     def state(self) -> dict[str, Tensor]:
-        """As in the protocol."""
         return {"situation": self._situation, "deal": self._deal}
 
     def _turn(self, rewards: Tensor | None = None, ended: Tensor | None = None) -> DeviceTurn:

@@ -38,12 +38,10 @@ class DeviceStones:
         self._stones = torch.zeros(2, num_envs, dtype=torch.int64, device=device)  # of the seat to move, of the other
 
     def reset(self) -> DeviceTurn:
-        """As in the protocol."""
         self._stones.copy_(self._dealt())
         return self._turn(self._planes())
 
     def step(self, actions: Tensor) -> DeviceTurn:
-        """As in the protocol."""
         planes = self._planes()
         occupied = planes.sum(dim=1)  # int64 [N, C]
         cells = self._cells_of(actions, occupied)
@@ -57,7 +55,6 @@ class DeviceStones:
         return self._turn(self._planes(), rewards, ended)
 
     def state(self) -> dict[str, Tensor]:
-        """As in the protocol."""
         return {"stones": self._stones}
 
     def _dealt(self) -> Tensor:

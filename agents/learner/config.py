@@ -175,7 +175,6 @@ class LearnerConfig:
         return self.teacher_cost > 0 or self.teacher_cost_end > 0
 
     def problems(self) -> list[str]:
-        """Every invalid setting, one sentence each that starts with the field's name."""
         found = [*self._batch_problems(), *self._joint_problems()]
         found += [f"pipeline.{problem}" for problem in self.pipeline.problems()]
         for name in ("gamma", "value_rate"):

@@ -103,7 +103,6 @@ class PipelineConfig:
         return self.is_free and given_options(self.update_mode).get("sync") is True
 
     def problems(self) -> list[str]:
-        """Every invalid setting, one sentence each that starts with the field's name."""
         found = []
         for name in ("stages", "replicas", "stages_per_worker"):
             if not 1 <= getattr(self, name) <= MAX_PARTS:

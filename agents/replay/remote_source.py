@@ -72,7 +72,6 @@ class RemoteReplay:
 
     @property
     def capacity(self) -> int:
-        """As in the protocol."""
         return self._capacity
 
     @property
@@ -110,7 +109,6 @@ class RemoteReplay:
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
-        """As in the protocol."""
         with self._changed:
             with self._counts.waiting():
                 self._changed.wait_for(lambda: self._is_over() or self._come, timeout=timeout_s)

@@ -20,9 +20,7 @@ from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.learner.data.source_counts import SourceCounts, SourceReport
 from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
-from league.agents.replay.first_errors import first_errors
-from league.agents.replay.rate_limiter import RateLimiter
-from league.agents.replay.replay_table import ReplayTable, Sample
+from league.agents.replay.replay_table import RateLimiter, ReplayTable, Sample
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.replay.row_files import MappedRows, NoDiskSpaceError, ReplayMemory, memory_of
 from league.agents.unroll.device_unrolls import AnyUnrolls, DeviceUnrolls
@@ -71,7 +69,6 @@ class ReplaySource(Generic[ChunkT]):
 
     @property
     def waiting(self) -> int:
-        """As in the protocol."""
         with self._changed:
             return self._waiting
 
@@ -109,7 +106,6 @@ class ReplaySource(Generic[ChunkT]):
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[RowBlocks]:
-        """As in the protocol."""
         sample = self._sample = self.sample(timeout_s=timeout_s)
         blocks = blocks_of(self._layout, sample.block, sample.weights, rows=self._block_rows)
         yield RowBlocks(blocks, fresh_steps=sample.fresh_steps)
@@ -127,7 +123,6 @@ class ReplaySource(Generic[ChunkT]):
             return self.table.sample(self._batch_rows)
 
     def learnt(self, row_errors: NDArray[np.float32] | None) -> None:
-        """As in the protocol."""
         if row_errors is not None and self._sample is not None:
             self.update(self._sample, row_errors)
 
@@ -138,7 +133,6 @@ class ReplaySource(Generic[ChunkT]):
                 self.table.update(sample, row_errors)
 
     def report(self) -> SourceReport:
-        """As in the protocol."""
         with self._changed:
             return self._counts.take()
 
@@ -214,3 +208,28 @@ def _memory(layout: RowLayout, place: SourcePlace[ChunkT], options: ReplayConfig
     if place.folder is None:
         raise FeederError("learner.row_source.storage: file needs a folder, and this host has none")
     return MappedRows(place.folder / FILE, layout, options.capacity, generation=place.generation)
+
+
+MAX_SHARE = 0.9
+"""Weight of a row's largest error, that of its mean being the rest (Kapturowski et al. 2019, R2D2, section 2.3)."""
+
+
+def first_errors(unrolls: Unrolls, *, gamma: float) -> NDArray[np.float32]:
+    """float32 [R], errors of one step under the recorded values; NaN for a row without a step whose end is recorded.
+
+    The value of the bootstrap observation is not recorded: the row was complete before the policy saw it. So only the
+    first T - 1 decisions count, and of those none before the marker of a truncation.
+
+    Source: Horgan et al. 2018, Ape-X, section 3: actors compute the first priorities from their own values.
+    """
+    values = unrolls.values
+    assert values is not None, "checked when the configuration was loaded"
+    discounts = unrolls.discounts[:, :-1]
+    errors = np.abs(unrolls.rewards[:, :-1] + gamma * discounts * values[:, 1:] - values[:, :-1])
+    counts = unrolls.valid[:, :-1] & (unrolls.valid[:, 1:] | (discounts == 0.0))
+    number = counts.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(counts, errors, 0.0).sum(axis=1) / number
+    largest = np.where(counts, errors, -np.inf).max(axis=1, initial=-np.inf)
+    mixed = MAX_SHARE * largest + (1.0 - MAX_SHARE) * mean
+    return np.where(number > 0, mixed, np.nan).astype(np.float32)

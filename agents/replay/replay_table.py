@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.replay.priority_tree import PriorityTree
-from league.agents.replay.rate_limiter import RateLimiter
 from league.agents.replay.row_bytes import RowLayout, checksums_of, computed_checksums, serials_of
 from league.agents.replay.row_files import INSERTS, SAMPLES, ReplayMemory
 from league.agents.unroll.unroll import Unrolls
@@ -173,3 +172,33 @@ class ReplayTable:
         if slots.size:
             newest = int(self._serials.argmax())
             self._next_serial, self._next_slot = int(self._serials[newest]) + 1, (newest + 1) % self.capacity
+
+
+@dataclass
+class RateLimiter:
+    """Keeps samples near `samples_per_insert` times the inserts, both in rows.
+
+    Fields:
+      samples_per_insert: the aim. min_rows: rows before the first sample.
+      error_window: samples by which the two may lie apart, half of them on either side.
+      inserts, samples: so far.
+    Source: Cassirer et al. 2021, Reverb, section 3.3; its `SampleToInsertRatio`.
+    """
+
+    samples_per_insert: float
+    min_rows: int
+    error_window: float
+    inserts: int = 0
+    samples: int = 0
+
+    def can_insert(self, rows: int, *, size: int) -> bool:
+        """True if that many rows may come. size: rows that are there."""
+        return size < self.min_rows or self._ahead(self.inserts + rows) <= self.error_window / 2
+
+    def can_sample(self, rows: int, *, size: int) -> bool:
+        """True if that many rows may be sampled. size: rows that are there."""
+        return size >= self.min_rows and self._ahead(self.inserts) - rows >= -self.error_window / 2
+
+    def _ahead(self, inserts: int) -> float:
+        """Samples that are due after so many inserts, beyond those that there were."""
+        return (inserts - self.min_rows) * self.samples_per_insert - self.samples

@@ -97,7 +97,6 @@ class MappedRows(ReplayMemory):
         self.head[: len(expected)] = expected
 
     def reserve(self, stop: int) -> None:
-        """As in the base."""
         end = self._front + stop * self._row_bytes
         if end <= self._reserved:
             return

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agents.unroll.field_table import Allocator, FieldTable, table_line
+from league.agents.unroll.field_table import FieldTable, table_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +48,6 @@ class SeatEpisodes(FieldTable[NDArray[Any]]):
             raise ValueError("field perturbations holds 0, which stands for no perturbation")
         if not ((self.versions >= 0) & (self.decisions >= 1)).all():
             raise ValueError("field versions or decisions holds a number that is too small")
-
-
-def allocate_episodes(num_rows: int, *, zeros: Allocator = np.zeros) -> SeatEpisodes:
-    """Rows of zeros."""
-    return SeatEpisodes(
-        perturbations=zeros((num_rows,), np.dtype(np.int32)),
-        returns=zeros((num_rows,), np.dtype(np.float32)),
-        decisions=zeros((num_rows,), np.dtype(np.int32)),
-        versions=zeros((num_rows,), np.dtype(np.int32)),
-    )
 
 
 NOBODY = -1
@@ -117,7 +107,6 @@ class EpisodeRecorder:
         return self._counted(self._cut)
 
     def take_cut(self) -> NDArray[np.int64]:
-        """As in `RoundRecorder`."""
         rows, self._cut = self._cut, np.zeros(0, np.int64)
         return rows
 
@@ -160,7 +149,6 @@ class EpisodeRecorder:
         return {"round": np.array([self._version, self._round], np.int64)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in `Recorder`."""
         self._version, self._round = (int(number) for number in np.asarray(saved["round"], np.int64))
         self._begun = self._is_late = False
 

@@ -19,9 +19,8 @@ from league.errors import LeagueError
 from league.operate.history.backup import back_up
 from league.operate.history.snapshot_gc import collect_stopped, plan_gc
 from league.run.alerts.condition import ALERT_CONDITIONS, AlertInputs, make_condition
-from league.run.alerts.courier import Courier
 from league.run.alerts.sink import AlertNews
-from league.run.alerts.watch import LOOK_EVERY_S, AlertWatch
+from league.run.alerts.watch import LOOK_EVERY_S, AlertWatch, Courier
 from league.run.budget import Limits
 from league.run.launch import resume, start
 from league.see.reports.verify import verify_run

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.lineage.cmaes_alone import add_rows
+from benchmarks.lineage.es_workers import ESCosts, efficiency
 from benchmarks.report import Report
 from league.agents.acting.arena import Arena
 from league.agents.acting.network_policy import GREEDY, NetworkPolicy
@@ -36,7 +37,6 @@ from league.hosts.actors.actor_host import ActorHost
 from league.hosts.learners.sync_learner_host import SyncLearnerHost
 from league.hosts.protocol import InstallPlayer
 from league.hosts.setup import HostSetup
-from league.lab.simulation.es_workers import ESCosts, efficiency
 from league.run.host_setup import host_setup
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "lineage"

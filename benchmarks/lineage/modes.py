@@ -18,7 +18,7 @@ from torch import multiprocessing
 from torch.multiprocessing.spawn import spawn
 
 from benchmarks.report import Report
-from benchmarks.strength.exact_runs import nash_conv
+from benchmarks.strength.games.exact_runs import nash_conv
 from league.agents.learner.algorithms.loss_stats import COLUMNS, stack_stats
 from league.agents.learner.replicas.replica_group import ProcessReplicas
 from league.agents.learner.replicas.update_mode import make_update_mode

@@ -24,8 +24,7 @@ from league.agents.learner.data.row_source import RowSource, SourcePlace, make_r
 from league.agents.learner.data.row_source_config import ReplayConfig
 from league.agents.nets.config import NetworkConfig
 from league.agents.replay.priority_tree import PriorityTree
-from league.agents.replay.rate_limiter import RateLimiter
-from league.agents.replay.replay_table import ReplayTable
+from league.agents.replay.replay_table import RateLimiter, ReplayTable
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.replay.row_files import MappedRows
 from league.agents.torch_runtime import prepare_process

@@ -1,6 +1,6 @@
 """Strength of policies after a fixed budget: one command for every game, the league against its controls.
 
-A game's own file beside this one says what is trained and what is held against which bound. With `--runs DIR` the
+A game's own file in `games/` says what is trained and what is held against which bound. With `--runs DIR` the
 run folders are kept: a finished run is used again, an interrupted one resumed, so that hours of work survive and the
 evaluation can be repeated. With `--results DIR` the figures of each run of poker and `connect_four_standard` are kept,
 a small file each: what is known there under the same conditions, the evaluation seed among them, is not trained again.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.report import Report
-from benchmarks.strength import connect_four, cyclic, demo, poker, tic_tac_toe
+from benchmarks.strength.games import connect_four, cyclic, demo, poker, tic_tac_toe
 from benchmarks.strength.runs import FOLDER_WORDS, Plan
 
 

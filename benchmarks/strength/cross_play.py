@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from benchmarks.report import Report
 from benchmarks.strength.robustness import load_snapshot, main_snapshots
@@ -29,6 +27,7 @@ from benchmarks.strength.runs import (
     control_sections,
     core_budget,
     finished_run,
+    measured,
     wall_limit,
 )
 from league.policies.auto_export import AUTO
@@ -102,20 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_plan_arguments(parser)
     parser.set_defaults(seeds=[0, 1, 2, 3, 4])
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as passing:
-        plan = Plan(
-            seeds=tuple(options.seeds),
-            populations=(LEAGUE, LATEST),
-            core_seconds=options.core_seconds,
-            seconds=0.0,
-            games=0,
-            evaluation_seed=0,
-            folder=options.runs or Path(passing),
-            results=options.results,
-        )
-        report = measure(options.games, plan)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
+    return measured(options, lambda plan: measure(options.games, plan), populations=(LEAGUE, LATEST))
 
 
 if __name__ == "__main__":

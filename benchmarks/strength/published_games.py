@@ -17,10 +17,8 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from benchmarks.report import Report
 from benchmarks.strength.runs import (
@@ -28,7 +26,7 @@ from benchmarks.strength.runs import (
     add_plan_arguments,
     core_budget,
     finished_run,
-    league_plan,
+    measured,
     stored_or_found,
     wall_limit,
 )
@@ -130,13 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_plan_arguments(parser)
     parser.set_defaults(seeds=[0, 1])
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as passing:
-        plan = league_plan(
-            options, core_seconds=options.core_seconds, games=0, evaluation_seed=0, passing=Path(passing)
-        )
-        report = measure(options.games, plan)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
+    return measured(options, lambda plan: measure(options.games, plan))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.report import Report
 from benchmarks.strength.run_to_end import spend_budget
 from league.config.commented import reasons_in
 from league.config.loading import load_config, parse_config, plain_config
@@ -84,27 +86,37 @@ class Plan:
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that `league_plan` reads, and `--json`."""
+    """The arguments that `measured` reads, but for the budget."""
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--runs", type=Path, help="where run folders are kept; a temporary folder if not given")
     parser.add_argument("--results", type=Path, help="where figures are kept")
     parser.add_argument("--json", action="store_true")
 
 
-def league_plan(
-    options: argparse.Namespace, *, core_seconds: float | None, games: int, evaluation_seed: int, passing: Path
-) -> Plan:
-    """The plan of a benchmark that trains the league alone. Args: passing: folder of the runs where none is given."""
-    return Plan(
-        seeds=tuple(options.seeds),
-        populations=(LEAGUE,),
-        core_seconds=core_seconds,
-        seconds=0.0,
-        games=games,
-        evaluation_seed=evaluation_seed,
-        folder=options.runs or passing,
-        results=options.results,
-    )
+def measured(
+    options: argparse.Namespace,
+    measure: Callable[[Plan], Report],
+    *,
+    games: int = 0,
+    evaluation_seed: int = 0,
+    populations: tuple[str, ...] = (LEAGUE,),
+) -> int:
+    """Measure and print what a command line asks for, with `core_seconds`; returns the exit code."""
+    with tempfile.TemporaryDirectory() as passing:
+        plan = Plan(
+            seeds=tuple(options.seeds),
+            populations=populations,
+            core_seconds=options.core_seconds,
+            seconds=0.0,
+            games=games,
+            evaluation_seed=evaluation_seed,
+            folder=(options.runs or Path(passing)).absolute(),
+            results=options.results,
+        )
+        plan.folder.mkdir(parents=True, exist_ok=True)
+        report = measure(plan)
+    report.print(sys.stdout, as_json=options.json)
+    return 1 if report.failed else 0
 
 
 def control_sections(*, save_steps: int, rest: str) -> Mapping[str, str]:

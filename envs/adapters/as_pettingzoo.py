@@ -104,11 +104,9 @@ class AecGame(AECEnv):  # type: ignore[misc]
         self.render_mode = None
 
     def observation_space(self, agent: str) -> Any:
-        """See PettingZoo."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
-        """See PettingZoo."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -123,7 +121,6 @@ class AecGame(AECEnv):  # type: ignore[misc]
         self.agent_selection = self.agents[self._game.acting[0]]
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """See PettingZoo."""
         return self._game.observe(self.possible_agents.index(agent))
 
     def step(self, action: Any) -> None:
@@ -150,7 +147,6 @@ class AecGame(AECEnv):  # type: ignore[misc]
         self._accumulate_rewards()
 
     def close(self) -> None:
-        """See PettingZoo."""
         self._game.env.close()
 
 
@@ -166,11 +162,9 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
         self.render_mode = None
 
     def observation_space(self, agent: str) -> Any:
-        """See PettingZoo."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
-        """See PettingZoo."""
         return self.action_spaces[agent]
 
     def reset(
@@ -201,7 +195,6 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
         )
 
     def close(self) -> None:
-        """See PettingZoo."""
         self._game.env.close()
 
     def _observations(self) -> dict[str, Any]:

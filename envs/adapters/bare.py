@@ -127,11 +127,9 @@ class AecLoop:
         self._chooser = chooser
 
     def reset(self, seed: int) -> None:
-        """As in `Loop`."""
         self._env.reset(seed=seed)
 
     def choose(self) -> tuple[Any, int]:
-        """As in `Loop`."""
         env = self._env
         if not env.agents:
             return None, 0
@@ -142,7 +140,6 @@ class AecLoop:
         return self._chooser(agent, observation, _mask_of(env, agent, observation, env.infos.get(agent))), 1
 
     def step(self, actions: Any) -> None:
-        """As in `Loop`."""
         self._env.last()
         self._env.step(None if actions is NO_ACTION else actions)
 
@@ -157,11 +154,9 @@ class ParallelLoop:
         self._infos: Any = {}
 
     def reset(self, seed: int) -> None:
-        """As in `Loop`."""
         self._seen, self._infos = self._env.reset(seed=seed)
 
     def choose(self) -> tuple[Any, int]:
-        """As in `Loop`."""
         agents = self._env.agents
         if not agents:
             return None, 0
@@ -174,7 +169,6 @@ class ParallelLoop:
         }, len(agents)
 
     def step(self, actions: Any) -> None:
-        """As in `Loop`."""
         self._seen, _, _, _, self._infos = self._env.step(actions)
 
 
@@ -188,17 +182,14 @@ class GymnasiumLoop:
         self._over = False
 
     def reset(self, seed: int) -> None:
-        """As in `Loop`."""
         self._seen, self._over = self._env.reset(seed=seed), False
 
     def choose(self) -> tuple[Any, int]:
-        """As in `Loop`."""
         return (
             (None, 0) if self._over else (self._chooser(SEAT, self._seen[0], _mask_of(self._env, SEAT, *self._seen)), 1)
         )
 
     def step(self, actions: Any) -> None:
-        """As in `Loop`."""
         observation, _, terminated, truncated, infos = self._env.step(actions)
         self._seen, self._over = (observation, infos), terminated or truncated
 

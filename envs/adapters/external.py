@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.checks.masks import late_mask, mask_name, mask_of
 from league.envs.adapters.copying import copy_game
-from league.envs.adapters.frames import Frame, action_names_of, frame_of
 from league.envs.adapters.outline import Outline
 from league.envs.adapters.resumable import ResumableGames
 from league.envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
@@ -81,7 +80,6 @@ class ExternalEnv(ResumableGames):
             return self._turn(lost=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
         builder = self._builder
         chosen = builder.legal(actions)
         env_index, seat_index = builder.slots
@@ -106,15 +104,12 @@ class ExternalEnv(ResumableGames):
         return self._outline.make_bare
 
     def tolerate_failures(self, count: FailureCount | None = None) -> None:
-        """As in `FaultTolerant`."""
         self._failures = FailureCount(self.num_envs) if count is None else count
 
     def take_failures(self) -> tuple[GameFailure, ...]:
-        """As in `FaultTolerant`."""
         return () if self._failures is None else self._failures.take()
 
     def whereabouts(self) -> tuple[str, int, int, int]:
-        """As in `Located`."""
         game = self._at
         return "step" if self._steps[game] else "reset", game, self._episodes[game], self._steps[game]
 
@@ -149,11 +144,9 @@ class ExternalEnv(ResumableGames):
         return forked, forked._builder.turn()
 
     def keep_frames(self) -> None:
-        """As in `league.envs.rendering.frames.KeepsFrames`."""
         self._frames = [None] * self.num_envs
 
     def frame(self, game: int, *, ended: bool) -> Frame:
-        """As in `league.envs.rendering.plain.Framed`."""
         if self._frames is None:
             return None
         if ended:
@@ -162,7 +155,6 @@ class ExternalEnv(ResumableGames):
             return frame_of(self._games[game])
 
     def action_names(self, seat: int) -> Sequence[str]:
-        """As in `league.envs.rendering.plain.Named`."""
         if self.spec.actions.kind != "categorical":
             return ()
         return action_names_of(self._games[0], self.spec.seat_names[seat])
@@ -303,3 +295,42 @@ class ExternalEnv(ResumableGames):
 
     def _failed(self, game: int, error: Exception) -> EnvError:
         return EnvError(self._failure(game, error).text())
+
+
+MAX_SIDE = 480
+"""Pixels; larger pictures are thinned."""
+
+Frame = NDArray[np.uint8] | str | None
+
+
+def frame_of(game: Any) -> Frame:
+    """The picture that `render()` of a game returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
+    try:
+        if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
+            return None
+        drawn = game.render()
+    except (Exception, SystemExit, KeyboardInterrupt) as raised:  # code of others: it is played all the same
+        error = as_failure(raised)
+        logger.info("a game could not be drawn: %s: %s", type(error).__name__, error)
+        return None
+    if isinstance(drawn, str):
+        return drawn
+    image = np.asarray(drawn)
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (3, 4) or not image.size:
+        return None
+    step = -(-max(image.shape[:2]) // MAX_SIDE)
+    return np.ascontiguousarray(image[::step, ::step, :3])
+
+
+ACTION_NAMES = "action_names"
+"""Key of a game's `metadata`: names of the actions in their order, for all seats or by the name of the seat."""
+
+
+def action_names_of(game: Any, seat: str) -> tuple[str, ...]:
+    """The names that a game's metadata has for the actions of a seat; empty where there are none."""
+    try:
+        given = (getattr(game, "metadata", None) or {}).get(ACTION_NAMES, ())
+        return tuple(str(name) for name in (given.get(seat, ()) if isinstance(given, Mapping) else given))
+    except Exception as error:  # code of others: without names actions have numbers
+        logger.info("a game's actions could not be named: %s: %s", type(error).__name__, error)
+        return ()

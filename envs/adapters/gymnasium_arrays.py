@@ -165,7 +165,6 @@ class ArrayEnv:
         return self._turn(_fields_of(observations, self._outline))
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
         chosen = legal_answers(actions, self.spec, env_index=self._env_index, seat=self._seat, mask=None)
         code = self._outline.codes[0]
         answers = chosen + code.start if code.spec.kind == "categorical" else code.decode(chosen)

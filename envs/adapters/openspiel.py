@@ -14,6 +14,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from league.envs.adapters.openspiel_parts.openspiel_game import (
     spec_of_game,
 )
 from league.envs.adapters.openspiel_parts.openspiel_tree import tree_of
+from league.envs.adapters.seat_rewards import SeatRewards
 from league.envs.adapters.turn_builder import legal_answers
 from league.envs.decision_tree import DecisionTree
 from league.envs.protocol import EnvError, EnvSpec, Turn
@@ -50,6 +52,15 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     """
     game = load_game(name, kwargs)
     return OpenSpielEnv(game, spec_of_game(game, f"openspiel:{name}"), num_envs=num_envs)
+
+
+@dataclass
+class _Slots:
+    """The slots that must act. env, seat: int64 [K]. mask: bool [K, A]."""
+
+    env: NDArray[np.int64]
+    seat: NDArray[np.int64]
+    mask: NDArray[np.bool_]
 
 
 class OpenSpielEnv:
@@ -73,29 +84,25 @@ class OpenSpielEnv:
         self._tensors = np.zeros((rows, self._observer.tensor.size), np.float32)
         self._games = np.arange(num_envs)
         self._single = [[seat] for seat in range(seats)]
-        self._env = self._seat = np.zeros(0, np.int64)
-        self._mask = np.zeros((0, num_actions), np.bool_)
-        self._waiting = np.zeros((num_envs, seats), np.float64)  # earned since the seat's last turn
-        self._earned = np.zeros((num_envs, seats), np.float64)  # earned in this episode
+        none = np.zeros(0, np.int64)
+        self._slots = _Slots(none, none, np.zeros((0, num_actions), np.bool_))
+        self._rewards = SeatRewards.nothing(num_envs, seats)
         self._ended = np.zeros(num_envs, np.bool_)  # in the last step
 
     def reset(self, seed: int) -> Turn:
         """Restart every game; all chance events come from one stream of this seed."""
         self._rng = np.random.default_rng(seed)
-        self._states = [self._root.clone() for _ in range(self.num_envs)]
-        self._acting = [self._seats_after_chance(state) for state in self._states]
-        self._waiting[:] = self._earned[:] = 0
-        self._ended = np.zeros(self.num_envs, np.bool_)
+        nothing = SeatRewards.nothing(self.num_envs, self.spec.num_seats)
+        self._resume([self._root.clone() for _ in range(self.num_envs)], nothing)
         return self._turn()
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
-        chosen = legal_answers(actions, self.spec, env_index=self._env, seat=self._seat, mask=self._mask).tolist()
-        self._waiting[self._env, self._seat] = 0
-        self._waiting[self._ended] = self._earned[self._ended] = 0
+        slots = self._slots
+        chosen = legal_answers(actions, self.spec, env_index=slots.env, seat=slots.seat, mask=slots.mask)
+        self._rewards.begin_turn(slots.env, slots.seat, ended=self._ended)
         self._ended = np.zeros(self.num_envs, np.bool_)
         try:
-            self._advance(chosen)
+            self._advance(chosen.tolist())
         except pyspiel.SpielError as error:
             raise EnvError(f"{self.spec.env_id}: OpenSpiel raised {error}") from error
         return self._turn()
@@ -107,21 +114,19 @@ class OpenSpielEnv:
         """Copy the games at `env_indices`; their chance events come from a stream of their own."""
         copies = OpenSpielEnv(self._game, self.spec, num_envs=len(env_indices))
         copies._rng = split_stream(self._rng)
-        copies._resume(
-            [self._states[game].clone() for game in env_indices],
-            waiting=np.where(self._ended[:, None], 0.0, self._waiting)[env_indices],
-            earned=np.where(self._ended[:, None], 0.0, self._earned)[env_indices],
-        )
+        rewards = self._rewards.of(env_indices, ended=self._ended)
+        copies._resume([self._states[game].clone() for game in env_indices], rewards)
         return copies, copies._turn()
 
     def save(self) -> dict[str, NDArray[np.generic]]:
         """The states as OpenSpiel writes them, the rewards of waiting seats and the stream of chance events."""
         texts = [state.serialize().encode() for state in self._states]
+        rewards = self._rewards.of(self._games, ended=self._ended)
         return {
             "states": np.frombuffer(b"".join(texts), np.uint8).copy(),
             "lengths": np.array([len(text) for text in texts], np.int64),
-            "waiting": np.where(self._ended[:, None], 0.0, self._waiting),
-            "earned": np.where(self._ended[:, None], 0.0, self._earned),
+            "waiting": rewards.waiting,
+            "earned": rewards.total,
             "rng": pack_stream(self._rng),
         }
 
@@ -142,11 +147,10 @@ class OpenSpielEnv:
         except (pyspiel.SpielError, UnicodeDecodeError) as error:
             raise EnvError(f"{self.spec.env_id}: a saved state cannot be read ({error})") from error
         self._rng = unpack_stream(saved["rng"])
-        self._resume(states, waiting=saved["waiting"].astype(np.float64), earned=saved["earned"].astype(np.float64))
+        self._resume(states, SeatRewards(saved["waiting"].astype(np.float64), saved["earned"].astype(np.float64)))
         return self._turn()
 
     def describe(self, game: int, *, seat: int | None, ended: bool) -> str:
-        """As in `league.envs.rendering.plain.Described`."""
         state = self._last[game] if ended else self._states[game]
         if seat is None or not self.spec.hidden_information:
             return str(state)
@@ -156,11 +160,9 @@ class OpenSpielEnv:
         return str(state.observation_string(seat)) if form.provides_observation_string else ""
 
     def action_text(self, game: int, seat: int, action: int) -> str:
-        """As in `league.envs.rendering.plain.Described`."""
         return str(self._states[game].action_to_string(seat, action))
 
     def decision_tree(self, *, limit_s: float = math.inf) -> DecisionTree:
-        """See `TreeGame.decision_tree`."""
         return tree_of(str(self._game), self.spec.env_id, limit_s=limit_s)
 
     @functools.cached_property
@@ -168,10 +170,10 @@ class OpenSpielEnv:
         """The state in which every game starts: to make one takes milliseconds in some games, to copy it never."""
         return self._game.new_initial_state()
 
-    def _resume(self, states: list[Any], *, waiting: NDArray[np.float64], earned: NDArray[np.float64]) -> None:
+    def _resume(self, states: list[Any], rewards: SeatRewards) -> None:
         self._states = states
         self._acting = [self._seats_after_chance(state) for state in states]
-        self._waiting, self._earned = waiting, earned
+        self._rewards = rewards
         self._ended = np.zeros(self.num_envs, np.bool_)
 
     def _advance(self, chosen: Sequence[int]) -> None:
@@ -200,9 +202,9 @@ class OpenSpielEnv:
                 acting = self._seats_after_chance(self._states[game])
             self._acting[game] = acting
         if counted:
-            earned = np.array(totals)
-            self._waiting[counted] += earned - self._earned[counted]
-            self._earned[counted] = earned
+            total = np.array(totals)
+            self._rewards.waiting[counted] += total - self._rewards.total[counted]
+            self._rewards.total[counted] = total
             self._ended[ended] = True
 
     def _seats_after_chance(self, state: Any) -> list[int]:
@@ -230,19 +232,18 @@ class OpenSpielEnv:
             seats += acting
             if self._clock is not None:
                 times += [self._clock.time_of(state)] * len(acting)
-        self._seat = np.array(seats, np.int64)
-        self._env = self._games.repeat([len(acting) for acting in self._acting])
         mask = np.zeros((row, self.spec.actions.num_actions), np.bool_)
-        slots = np.arange(row).repeat([len(actions) for actions in legal])
-        mask[slots, np.fromiter(itertools.chain.from_iterable(legal), np.int64, slots.size)] = True
-        self._mask = mask
+        places = np.arange(row).repeat([len(actions) for actions in legal])
+        mask[places, np.fromiter(itertools.chain.from_iterable(legal), np.int64, places.size)] = True
+        env = self._games.repeat([len(acting) for acting in self._acting])
+        slots = self._slots = _Slots(env, np.array(seats, np.int64), mask)
         return Turn(
-            env_index=self._env,
-            seat=self._seat,
-            obs=fields_of(self.spec, rows[:row], seat=self._seat, times=times),
+            env_index=slots.env,
+            seat=slots.seat,
+            obs=fields_of(self.spec, rows[:row], seat=slots.seat, times=times),
             action_mask=mask.copy(),
-            rewards=self._waiting.astype(np.float32),
+            rewards=self._rewards.waiting.astype(np.float32),
             terminated=self._ended,
             truncated=np.zeros(self.num_envs, np.bool_),
-            returns=np.where(self._ended[:, None], self._earned, 0.0).astype(np.float32),
+            returns=np.where(self._ended[:, None], self._rewards.total, 0.0).astype(np.float32),
         )

@@ -120,7 +120,6 @@ class AecEnv(ExternalEnv):
         return cls([_peel(game, checks) for game in games], outline)
 
     def views(self, game: int) -> tuple[bytes, ...] | None:
-        """As in `league.envs.facts.shared_views.ShowsEverySeat`."""
         env, seen = self._games[game], [b""] * self.spec.num_seats
         try:
             for agent in env.agents:

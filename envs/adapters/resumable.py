@@ -40,19 +40,15 @@ class ResumableGames:
 
     @property
     def episodes(self) -> list[int]:
-        """As in `ReplayableEnv`."""
         return self._episodes
 
     def number_games_from(self, first: int) -> None:
-        """As in `ReplayableEnv`."""
         self._first = first
 
     def report_to(self, place: memoryview) -> None:
-        """As in `ReplayableEnv`."""
         self._place = place
 
     def resume(self, seed: int, positions: Sequence[ReplayedPosition | None]) -> Turn:
-        """As in `ReplayableEnv`."""
         self._entropy = (seed,)
         answers = self._put_back(positions)
         builder = self._builder

@@ -116,7 +116,6 @@ class SeatFormat:
     groups: tuple[str, ...]
 
     def seat_of(self, observation: Any) -> int | None:
-        """As in `UserFormat`."""
         kinds = [
             (group, [(own.name, own.spec) for own in form.fields], form.code.spec)
             for group, form in zip(self.groups, self.forms, strict=True)
@@ -137,7 +136,6 @@ class SeatFormat:
         return all(shown[name].shape == array.shape for name, array in self.observations.items())
 
     def read(self, observation: Any, *, seat: int | None = None) -> dict[str, NDArray[np.generic]]:
-        """As in `UserFormat`."""
         seat = seat or 0
         found: dict[str, NDArray[np.generic]] = {}
         for field in self.forms[seat].fields:
@@ -154,12 +152,10 @@ class SeatFormat:
         return found
 
     def read_mask(self, mask: Any, *, seat: int | None = None) -> NDArray[np.bool_] | None:
-        """As in `UserFormat`."""
         form = self.forms[seat or 0]
         return None if mask is None and not form.pads_mask else form.mask(mask)
 
     def write(self, action: Any, *, seat: int | None = None) -> Any:
-        """As in `UserFormat`."""
         if seat is None and len({form.code.start for form in self.forms}) > 1:
             return action
         return self.forms[seat or 0].decode(action)

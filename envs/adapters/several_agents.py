@@ -51,7 +51,6 @@ class SeveralAgents(pettingzoo.ParallelEnv):  # type: ignore[misc]
         return self._game.action_space.spaces[self.possible_agents.index(agent)]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
-        """As in PettingZoo."""
         seen, infos = self._game.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         return self._by_agent(seen), self._infos(infos)

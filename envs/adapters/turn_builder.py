@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from league.envs.adapters.checks.declared_ranges import DeclaredRanges
 from league.envs.adapters.seat_forms import SeatForm
+from league.envs.adapters.seat_rewards import SeatRewards
 from league.envs.adapters.team_observations import TeamObservations
 from league.envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn, reward_problem
 from league.envs.sub_actions import sub_actions_are_legal
@@ -84,8 +85,7 @@ class TurnBuilder:
         self._env = np.zeros(rows, np.int64)
         self._seat = np.zeros(rows, np.int64)
         self._num_slots = 0
-        self._waiting = np.zeros((num_envs, spec.num_seats), np.float64)  # earned since the seat's last turn
-        self._earned = np.zeros((num_envs, spec.num_seats), np.float64)  # earned in this episode
+        self._rewards = SeatRewards.nothing(num_envs, spec.num_seats)
         self._ends = _TurnEnds()
 
     @property
@@ -114,16 +114,12 @@ class TurnBuilder:
         copied._env[:num] = np.repeat(np.arange(games.size), [own.size for own in rows])
         copied._seat[:num] = self._seat[row]
         copied._num_slots = num
-        going = np.ones(self._num_envs, np.bool_)
-        going[self._ends.ended] = False
-        copied._waiting[:] = self._waiting[games] * going[games, None]
-        copied._earned[:] = self._earned[games] * going[games, None]
+        copied._rewards = self._rewards.of(games, ended=self._ends.ended)
         return copied
 
     def forget(self) -> None:
         """Drop all accumulated rewards, for a restart of all games."""
-        self._waiting[:] = 0
-        self._earned[:] = 0
+        self._rewards = SeatRewards.nothing(self._num_envs, self._spec.num_seats)
         if self._team is not None:
             self._team.forget(list(range(self._num_envs)))
         self.start()
@@ -131,11 +127,7 @@ class TurnBuilder:
     def start(self) -> None:
         """Begin the next turn: the slots that have acted accumulate from zero again."""
         env, seat = self.slots
-        self._waiting[env, seat] = 0
-        # Only now: the turn that reported an end still had to show these rewards.
-        for game in self._ends.ended:
-            self._waiting[game] = 0
-            self._earned[game] = 0
+        self._rewards.begin_turn(env, seat, ended=self._ends.ended)
         self._num_slots = 0
         self._ends = _TurnEnds()
 
@@ -146,14 +138,14 @@ class TurnBuilder:
           EnvError: it is no single number.
         """
         try:
-            self._waiting[game, seat] += reward
+            self._rewards.waiting[game, seat] += reward
         except (TypeError, ValueError) as error:
             if not isinstance(reward, np.ndarray) or reward.size != 1 or reward.dtype.kind not in "biuf":
                 text = f"{self._where(game, seat)}: a reward is {reward!r}; a single number is needed"
                 raise GameFaultError(text, game=game) from error
             reward = reward.item()
-            self._waiting[game, seat] += reward
-        self._earned[game, seat] += reward
+            self._rewards.waiting[game, seat] += reward
+        self._rewards.total[game, seat] += reward
 
     def show(self, game: int, seat: int, observation: Any, mask: Any) -> None:
         """Add a slot that must act; slots come in the order of (game, seat).
@@ -192,8 +184,7 @@ class TurnBuilder:
         self._keep_rows(np.flatnonzero(env != game))
         if not lost:
             return
-        self._waiting[game] = 0
-        self._earned[game] = 0
+        self._rewards.forget(game)
         self._ends.abort(game)
 
     def adopt(self, other: TurnBuilder, game: int) -> None:
@@ -207,7 +198,8 @@ class TurnBuilder:
         if self._mask is not None and other._mask is not None:
             self._mask[start:stop] = other._mask[rows]
         self._num_slots = stop
-        self._waiting[game], self._earned[game] = other._waiting[game], other._earned[game]
+        self._rewards.waiting[game] = other._rewards.waiting[game]
+        self._rewards.total[game] = other._rewards.total[game]
         if self._team is not None and other._team is not None:
             self._team.adopt(other._team, game)
 
@@ -256,7 +248,7 @@ class TurnBuilder:
             self._buffers[SEAT_GROUP][:num] = self._marks[self._seat[:num]]
         self._check(num)
         final = self._finals() if self._ends.final else None
-        rewards = self._waiting.astype(np.float32)
+        rewards = self._rewards.waiting.astype(np.float32)
         if (problem := reward_problem(rewards)) is not None:
             game, seat, text = problem
             raise GameFaultError(f"{self._where(game, seat)}: {text}", game=game)
@@ -264,7 +256,7 @@ class TurnBuilder:
         returns = np.zeros(rewards.shape, np.float32)
         if self._ends.ended:
             terminated[self._ends.ended] = True
-            returns[self._ends.ended] = self._earned[self._ends.ended]
+            returns[self._ends.ended] = self._rewards.total[self._ends.ended]
         if self._ends.truncated:
             truncated[self._ends.truncated] = True
             terminated &= ~truncated

@@ -37,17 +37,14 @@ class OwnEnv:
         self._seed = 0
 
     def reset(self, seed: int) -> Turn:
-        """As in the protocol."""
         self._steps, self._seed = 0, seed
         return self._checked(self._call("reset", lambda: self._env.reset(seed)))
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """As in the protocol."""
         self._steps += 1
         return self._checked(self._call("step", lambda: self._env.step(actions)))
 
     def close(self) -> None:
-        """As in the protocol."""
         self._call("close", self._env.close)
 
     def _call(self, name: str, call: Callable[[], T]) -> T:
@@ -97,7 +94,6 @@ class CopyableOwnEnv(OwnEnv):
     """An own env whose games can be copied."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """As in `ForkableEnv`."""
         copies, turn = self._call("fork", lambda: cast(Copyable, self._env).fork(env_indices))
         return guarded(copies), turn
 
@@ -106,9 +102,7 @@ class SavableOwnEnv(CopyableOwnEnv):
     """An own env whose games can be copied and saved."""
 
     def save(self) -> dict[str, NDArray[np.generic]]:
-        """As in `ForkableEnv`."""
         return self._call("save", cast(ForkableEnv, self._env).save)
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """As in `ForkableEnv`."""
         return self._call("load", lambda: cast(ForkableEnv, self._env).load(saved))

@@ -5,22 +5,20 @@ Shape letters: N games at once, G finished games, S seats, K slots, A actions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.envs.facts.episode_log import EpisodeLog
-from league.envs.facts.game_facts import GameCosts, GameFacts, Play, Spread
+from league.envs.facts.game_facts import ENOUGH_EPISODES, GameCosts, GameFacts, Play, Spread
 from league.envs.facts.hidden_time import HiddenTime
 from league.envs.facts.history import History
 from league.envs.facts.joint_actions import JointActions
 from league.envs.facts.number_sizes import NumberSizes
 from league.envs.facts.past_regression import PastRegression
-from league.envs.facts.payments import Payments
 from league.envs.facts.seat_roles import SeatRoles
 from league.envs.facts.shared_returns import seats_paid_alike, seats_with_one_interest
-from league.envs.facts.shown_limit import ShownLimit
 from league.envs.facts.turn_counts import ActingSeats, FieldRanges, LegalActions, Successors
 from league.envs.protocol import EnvSpec, Turn
 
@@ -181,3 +179,158 @@ def _margin(spec: EnvSpec, returns: NDArray[np.float64]) -> Spread | None:
         return None
     own = returns[:, first].mean(axis=1)
     return spread(np.concatenate([own - returns[:, teams == team].mean(axis=1) for team in others]))
+
+
+MAX_REWARDS = 500
+"""Rewards of turns that are kept until enough episodes have ended."""
+
+
+class Payments:
+    """Follows N games.
+
+    Attributes:
+      are_early: whether somebody was paid before the end of an episode.
+      gaps: [R] turns since the game last paid.
+    """
+
+    def __init__(self, *, num_envs: int) -> None:
+        self.are_early = False
+        self.gaps: list[int] = []
+        self._rewards: list[NDArray[np.float64]] = []
+        self.restart(num_envs=num_envs)
+
+    def restart(self, *, num_envs: int) -> None:
+        """Begin with other games; what was seen stays."""
+        self._unpaid = np.zeros(num_envs, np.int64)
+
+    def rewards(self, num_seats: int) -> NDArray[np.float64]:
+        """float64 [R, S]."""
+        return np.array(self._rewards).reshape(-1, num_seats)
+
+    def stepped(self, turn: Turn, *, keep: bool) -> None:
+        """The turn that the actions led to. keep: its rewards, while there is room."""
+        going = ~turn.ended[turn.env_index]
+        rows = turn.env_index[going], turn.seat[going]
+        self.are_early = self.are_early or bool(np.any(turn.rewards[rows] != 0.0))
+        self._unpaid += 1
+        paid = np.flatnonzero(turn.rewards.any(axis=1))
+        if keep and len(self._rewards) < MAX_REWARDS:
+            self._rewards.extend(turn.rewards[paid].astype(np.float64))
+            self.gaps.extend(self._unpaid[paid].tolist())
+        self._unpaid[paid] = 0
+        self._unpaid[turn.ended] = 0
+
+
+MIN_CUT_OFF = 10
+"""Episodes that a limit must have ended."""
+
+Array = NDArray[np.float64]
+
+
+class ShownLimit:
+    """Collects the ranges of observed numbers; call `decided` and `stepped` in turn for every step.
+
+    Args:
+      spec: of the game.
+    """
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self._names = [name for name, field in spec.observations.items() if len(field.shape) <= 1]
+        self._looks = spec.num_seats == 1 and bool(self._names)
+        self._num_cut_off = 0
+        self._decided = self._cut_off = (np.array(np.inf), np.array(-np.inf))
+
+    def decided(self, turn: Turn) -> None:
+        """A turn that is answered."""
+        if self._looks:
+            self._decided = self._widened(self._decided, turn.obs)
+
+    def stepped(self, turn: Turn) -> None:
+        """The turn that the answers led to."""
+        if self._looks and turn.final is not None:
+            self._num_cut_off += turn.final.env_index.size
+            self._cut_off = self._widened(self._cut_off, turn.final.obs)
+
+    def is_shown(self) -> bool:
+        """True if one number of every last observation lay beyond all from which decisions were made."""
+        if self._num_cut_off < MIN_CUT_OFF:
+            return False
+        (low, high), (last_low, last_high) = self._decided, self._cut_off
+        return bool(np.any((last_low > high) | (last_high < low)))
+
+    def _widened(self, known: tuple[Array, Array], obs: Mapping[str, NDArray[np.generic]]) -> tuple[Array, Array]:
+        """The lowest and highest numbers, each [D], of what was known and of observations."""
+        fields = [obs[name].astype(np.float64).reshape(len(obs[name]), -1) for name in self._names]
+        numbers = np.concatenate(fields, axis=1)
+        if not len(numbers):
+            return known
+        return np.minimum(known[0], numbers.min(axis=0)), np.maximum(known[1], numbers.max(axis=0))
+
+
+UNENDED_TURNS, MAX_GUESSED_TURNS = 200, 1_000
+"""Length of an episode where none has ended: the first if the spec has no bound, at most the second if it has."""
+
+
+class EpisodeLog:
+    """Follows N games.
+
+    Attributes:
+      own: int64 [N, S], decisions of each seat in the episode at hand.
+      ended_turns: [E] lengths. truncated: of the ended episodes, how many were.
+    """
+
+    def __init__(self, spec: EnvSpec, *, num_envs: int) -> None:
+        self._spec = spec
+        self.ended_turns: list[int] = []
+        self._decisions: list[int] = []
+        self._returns: list[NDArray[np.float64]] = []
+        self.truncated = 0
+        self.restart(num_envs=num_envs)
+
+    def restart(self, *, num_envs: int) -> None:
+        """Begin with other games; what was seen stays."""
+        self._lengths = np.zeros(num_envs, np.int64)
+        self.own = np.zeros((num_envs, self._spec.num_seats), np.int64)
+
+    def __len__(self) -> int:
+        return len(self.ended_turns)
+
+    @property
+    def is_short(self) -> bool:
+        """True while too few episodes have ended to tell by their returns who wants the same."""
+        return len(self) < ENOUGH_EPISODES
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """float64 [E, S]."""
+        return np.array(self._returns).reshape(-1, self._spec.num_seats)
+
+    @property
+    def turns(self) -> list[int] | NDArray[np.floating[Any]]:
+        """Lengths of the ended episodes; where there are none, a guess at those of the present ones."""
+        return self.ended_turns or self._lengths * self._guess()
+
+    @property
+    def decisions(self) -> list[int] | NDArray[np.floating[Any]]:
+        """Decisions of each seat of the ended episodes, or a guess."""
+        return self._decisions or self.own.reshape(-1) * self._guess()
+
+    def decided(self, turn: Turn) -> None:
+        """A turn that is answered."""
+        self._lengths += 1
+        self.own[turn.env_index, turn.seat] += 1
+
+    def stepped(self, turn: Turn) -> None:
+        """The turn that the actions led to."""
+        for game in np.flatnonzero(turn.ended):
+            self.ended_turns.append(int(self._lengths[game]))
+            self._decisions.extend(int(count) for count in self.own[game])
+            self._returns.append(turn.returns[game].astype(np.float64))
+            self.truncated += bool(turn.truncated[game])
+        self._lengths[turn.ended] = 0
+        self.own[turn.ended] = 0
+
+    def _guess(self) -> float:
+        """Factor from the present length of the games to a whole one, where no episode has ended."""
+        bound = UNENDED_TURNS if self._spec.max_turns is None else min(self._spec.max_turns, MAX_GUESSED_TURNS)
+        return max(bound / max(float(self._lengths.mean()), 1.0), 1.0)

@@ -50,5 +50,5 @@ class ConnectFour(StoneGame):
         super()._allow_all(games)
         self._heights[games] = 0
 
-    def _new(self, num_envs: int, *, opening_plies: Openings) -> ConnectFour:
-        return ConnectFour(num_envs=num_envs, opening_plies=opening_plies)
+    def plain(self, num_envs: int) -> ConnectFour:
+        return ConnectFour(num_envs=num_envs)

@@ -18,9 +18,62 @@ from league.envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 from league.envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
 
 POOL_SIZE = 1024  # openings drawn at a time: one batch of random play serves many restarts
+NO_STONES = np.zeros((2, 0), np.uint64)
 
 Openings = int | Sequence[int]
 """Plies of an opening, or the least and the most of them: each number between is drawn alike often."""
+
+
+class DealtOpenings:
+    """Random openings of a game, drawn many at a time and dealt one by one.
+
+    Args:
+      fewest, most: plies of an opening; each number between is drawn alike often.
+      rng: draws them. stones: uint64 [2, n], that are dealt before.
+    """
+
+    def __init__(self, fewest: int, most: int, rng: np.random.Generator, stones: NDArray[np.uint64]) -> None:
+        self.fewest, self.most, self.rng = fewest, most, rng
+        self._stones, self._used = stones, 0
+
+    def restarted(self, rng: np.random.Generator, stones: NDArray[np.uint64] = NO_STONES) -> DealtOpenings:
+        """The same openings from another stream."""
+        return DealtOpenings(self.fewest, self.most, rng, stones)
+
+    def split(self) -> DealtOpenings:
+        """Those of a copy of games: the ones that were dealt here, and then its own."""
+        return self.restarted(split_stream(self.rng), self._stones[:, : self._used])
+
+    def left(self) -> NDArray[np.uint64]:
+        """Stones, uint64 [2, n], that are drawn and not dealt."""
+        return self._stones[:, self._used :].copy()
+
+    def deal(self, count: int, game: StoneGame) -> NDArray[np.uint64]:
+        """Stones, uint64 [2, count], after random openings of uniform legal plies that end no game."""
+        if self._used + count > self._stones.shape[1]:
+            self._draw(max(count, POOL_SIZE), game)
+        self._used += count
+        return self._stones[:, self._used - count : self._used]
+
+    def _draw(self, size: int, game: StoneGame) -> None:
+        self._stones, self._used = np.zeros((2, size), np.uint64), 0
+        lengths, missing = self._lengths(size), np.arange(size)
+        while missing.size:
+            board = game.plain(missing.size)
+            turn, ended = board.reset(0), np.zeros(missing.size, np.bool_)
+            for ply in range(self.most):
+                assert turn.action_mask is not None
+                turn = board.step(uniform_legal(turn.action_mask, self.rng))
+                ended |= turn.ended & (lengths[missing] > ply)
+                done = ~ended & (lengths[missing] == ply + 1)
+                self._stones[:, missing[done]] = board.stones()[:, done]
+            missing = missing[ended]
+
+    def _lengths(self, count: int) -> NDArray[np.int64]:
+        """Plies [count] of openings that are to be drawn."""
+        if self.fewest == self.most:
+            return np.full(count, self.most)
+        return self.rng.integers(self.fewest, self.most + 1, count)
 
 
 class StoneGame(AlternatingGame):
@@ -67,16 +120,13 @@ class StoneGame(AlternatingGame):
         )
         super().__init__(spec, num_envs=num_envs)
         self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
-        self._fewest_plies, self._opening_plies = plies
+        self._openings = DealtOpenings(*plies, np.random.default_rng(0), NO_STONES)
         # A guard column at the end of each row keeps lines from wrapping round.
         places = (np.arange(rows)[:, None] * (cols + 1) + np.arange(cols)).ravel()
         self._places = places.astype(np.uint64)
         self._bits = np.uint64(1) << self._places
         self._shifts = np.array([1, cols, cols + 1, cols + 2], np.uint64)
         self._action_at, self._plane_at = self._first_places()
-        self._rng = np.random.default_rng(0)
-        self._pool = np.zeros((2, 0), np.uint64)
-        self._pool_used = 0
         self._own = np.zeros(num_envs, np.uint64)
         self._other = np.zeros(num_envs, np.uint64)
         self._view = np.zeros((num_envs, 2, rows, cols), np.bool_)
@@ -86,8 +136,7 @@ class StoneGame(AlternatingGame):
 
     def reset(self, seed: int) -> Turn:
         """Restart every game from an empty board, or from a random opening if the config asks for one."""
-        self._rng = np.random.default_rng(seed)
-        self._pool, self._pool_used = np.zeros((2, 0), np.uint64), 0
+        self._openings = self._openings.restarted(np.random.default_rng(seed))
         self._restart(self._env_index)
         return self._quiet_turn()
 
@@ -128,10 +177,8 @@ class StoneGame(AlternatingGame):
         copies.__dict__.update(self.__dict__)
         copies.num_envs, copies._env_index = len(env_indices), np.arange(len(env_indices), dtype=np.int64)
         copies._action_at, copies._plane_at = copies._first_places()
-        if self._opening_plies:  # else nothing is ever drawn, and the split takes longer than the copy
-            copies._rng = split_stream(self._rng)
-        copies._pool = self._pool[:, : self._pool_used]  # openings already dealt: a copy need not draw its own
-        copies._pool_used = 0
+        if self._openings.most:  # else nothing is ever drawn, and the split takes longer than the copy
+            copies._openings = self._openings.split()
         copies._keep(env_indices)
         return copies, copies._quiet_turn()
 
@@ -140,8 +187,8 @@ class StoneGame(AlternatingGame):
         return {
             "own": self._own.copy(),
             "other": self._other.copy(),
-            "openings": self._pool[:, self._pool_used :].copy(),
-            "rng": pack_stream(self._rng),
+            "openings": self._openings.left(),
+            "rng": pack_stream(self._openings.rng),
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
@@ -151,8 +198,8 @@ class StoneGame(AlternatingGame):
           EnvError: the arrays are of another number of games.
         """
         self._require_same_number(saved, "own")
-        self._rng = unpack_stream(saved["rng"])
-        self._pool, self._pool_used = saved["openings"].astype(np.uint64), 0
+        rng, stones = unpack_stream(saved["rng"]), saved["openings"].astype(np.uint64)
+        self._openings = self._openings.restarted(rng, stones)
         self._set(self._env_index, saved["own"].astype(np.uint64), saved["other"].astype(np.uint64))
         return self._quiet_turn()
 
@@ -181,9 +228,13 @@ class StoneGame(AlternatingGame):
         """Allow every action of `games`, which are empty."""
         self._mask[games] = True
 
-    def _new(self, num_envs: int, *, opening_plies: Openings) -> StoneGame:
-        """Make an env of the same game."""
+    def plain(self, num_envs: int) -> StoneGame:
+        """The same game without openings."""
         raise NotImplementedError
+
+    def stones(self) -> NDArray[np.uint64]:
+        """uint64 [2, N], of the seat to move and of the other one."""
+        return np.stack([self._own, self._other])
 
     def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
         chosen = self._integers(actions)
@@ -201,8 +252,8 @@ class StoneGame(AlternatingGame):
         return won
 
     def _restart(self, games: NDArray[np.int64]) -> None:
-        if self._opening_plies:
-            own, other = self._deal(games.size)
+        if self._openings.most:
+            own, other = self._openings.deal(games.size, self)
             self._set(games, own, other)
             return
         self._own[games] = self._other[games] = 0
@@ -219,31 +270,6 @@ class StoneGame(AlternatingGame):
         occupied = planes[:, 0] | planes[:, 1]
         self._plies[games] = occupied.sum(axis=1)
         self._allow(games, occupied)
-
-    def _deal(self, count: int) -> NDArray[np.uint64]:
-        """Stones, uint64 [2, count], after random openings of uniform legal plies that end no game."""
-        if self._pool_used + count > self._pool.shape[1]:
-            size = max(count, POOL_SIZE)
-            self._pool, self._pool_used = np.zeros((2, size), np.uint64), 0
-            lengths, missing = self._opening_lengths(size), np.arange(size)
-            while missing.size:
-                board = self._new(missing.size, opening_plies=0)
-                turn, ended = board.reset(0), np.zeros(missing.size, np.bool_)
-                for ply in range(self._opening_plies):
-                    assert turn.action_mask is not None
-                    turn = board.step(uniform_legal(turn.action_mask, self._rng))
-                    ended |= turn.ended & (lengths[missing] > ply)
-                    done = ~ended & (lengths[missing] == ply + 1)
-                    self._pool[0, missing[done]], self._pool[1, missing[done]] = board._own[done], board._other[done]
-                missing = missing[ended]
-        self._pool_used += count
-        return self._pool[:, self._pool_used - count : self._pool_used]
-
-    def _opening_lengths(self, count: int) -> NDArray[np.int64]:
-        """Plies [count] of openings that are to be dealt."""
-        if self._fewest_plies == self._opening_plies:
-            return np.full(count, self._opening_plies)
-        return self._rng.integers(self._fewest_plies, self._opening_plies + 1, count)
 
     def _shown(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
         return self._plies & 1, {"board": self._view}, self._mask.copy()

@@ -40,17 +40,14 @@ class KuhnBetting:
         return (PASS, BET)
 
     def after(self, action: int) -> KuhnBetting:
-        """See `Betting`."""
         return KuhnBetting((*self.history, action))
 
     def observed(self, deal: Deal) -> tuple[int, ...]:
-        """See `Betting`."""
         assert self.seat is not None
         bets = tuple(2 + CARDS + 2 * place + action for place, action in enumerate(self.history))
         return (self.seat, 2 + deal[self.seat], *bets)
 
     def payoff(self, deal: Deal) -> float:
-        """See `Betting`."""
         if self.history == (BET, PASS):
             return 1.0
         if self.history == (PASS, BET, PASS):

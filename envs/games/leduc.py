@@ -57,7 +57,6 @@ class LeducBetting:
         return (*fold, CALL, *more)
 
     def after(self, action: int) -> LeducBetting:
-        """See `Betting`."""
         seat = self.seat
         assert seat is not None
         if action == FOLD:
@@ -70,7 +69,6 @@ class LeducBetting:
         return LeducBetting((said, ()), stakes, second_round=_settled(said))
 
     def observed(self, deal: Deal) -> tuple[int, ...]:
-        """See `Betting`."""
         assert self.seat is not None
         public = (2 + CARDS + deal[2],) if self.second_round else ()
         bets = tuple(
@@ -81,7 +79,6 @@ class LeducBetting:
         return (self.seat, 2 + deal[self.seat], *public, *bets)
 
     def payoff(self, deal: Deal) -> float:
-        """See `Betting`."""
         if self.folded is not None:
             return float(self.stakes[1] if self.folded == 1 else -self.stakes[0])
         first, second = (_strength(deal[seat], deal[2]) for seat in (0, 1))

@@ -36,5 +36,5 @@ class TicTacToe(StoneGame):
     def _allow(self, games: NDArray[np.int64], occupied: NDArray[np.bool_]) -> None:
         self._mask[games] = ~occupied
 
-    def _new(self, num_envs: int, *, opening_plies: Openings) -> TicTacToe:
-        return TicTacToe(num_envs=num_envs, opening_plies=opening_plies)
+    def plain(self, num_envs: int) -> TicTacToe:
+        return TicTacToe(num_envs=num_envs)

@@ -20,11 +20,9 @@ class NamedMoves:
         """See `Position.push`; nothing changes."""
 
     def name(self, action: int) -> str:
-        """See `Position.name`."""
         return self._names[action]
 
     def action(self, name: str) -> int:
-        """See `Position.action`."""
         if name not in self._names:
             raise ValueError(f"{name} is none of the moves {' '.join(self._names)}")
         return self._names.index(name)

@@ -33,7 +33,6 @@ class ChessPosition:
         raise NotImplementedError
 
     def push(self, action: int) -> None:
-        """See `Position.push`."""
         self.board.push(self.moves()[action])
         self._known = None
 
@@ -42,7 +41,6 @@ class ChessPosition:
         return self.moves()[action].uci()
 
     def action(self, name: str) -> int:
-        """See `Position.action`."""
         for action, move in self.moves().items():
             if move.uci() == name:
                 return action
@@ -65,7 +63,6 @@ class OpenSpielChess(ChessPosition):
         return {action: self.board.parse_san(state.action_to_string(action)) for action in state.legal_actions()}
 
     def push(self, action: int) -> None:
-        """See `Position.push`."""
         super().push(action)
         self._state.apply_action(action)
 

@@ -32,14 +32,12 @@ class GoPosition:
         """See `Position.push`; nothing changes."""
 
     def name(self, action: int) -> str:
-        """See `Position.name`."""
         if action == self._size**2:
             return PASS
         row, column = divmod(action, self._size)
         return f"{COLUMNS[column]}{self._size - row if self._from_top else row + 1}"
 
     def action(self, name: str) -> int:
-        """See `Position.action`."""
         if name.upper() == PASS:
             return self._size**2
         column, row = COLUMNS.find(name[:1].upper()), name[1:]

@@ -81,11 +81,9 @@ class StoneRenderer:
         """See `Renderer`; boards of stones show all that they need."""
 
     def begin(self, moment: Moment) -> Board:
-        """See `Renderer`."""
         return board_of(moment)
 
     def after(self, state: Board, actions: Actions, moment: Moment) -> Board:
-        """See `Renderer`."""
         ((seat, action),) = actions.items()
         cell, cells = self._cell(state, int(action)), state.cells.copy()
         cells[cell] = seat
@@ -93,7 +91,6 @@ class StoneRenderer:
         return Board(cells, EMPTY if moment.ended else 1 - seat, cell, line if moment.ended else frozenset())
 
     def scene(self, state: Board, *, seat: int | None = None) -> Scene:
-        """See `Renderer`."""
         del seat
         head = self._header(state.cells.shape[1])
         rows = [" ".join(self._mark(state, (r, c)) for c in range(state.cells.shape[1])) for r in self._rows(state)]
@@ -101,7 +98,6 @@ class StoneRenderer:
         return Scene(text, self._drawing(state))
 
     def action_name(self, state: Board, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         raise NotImplementedError
 
     def _cell(self, state: Board, action: int) -> tuple[int, int]:
@@ -129,7 +125,6 @@ class ConnectFourRenderer(StoneRenderer):
     in_row = 4
 
     def action_name(self, state: Board, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         del state, seat
         return f"column {int(action) + 1}"
 
@@ -162,7 +157,6 @@ class TicTacToeRenderer(StoneRenderer):
     in_row = 3
 
     def action_name(self, state: Board, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         del state, seat
         row, col = divmod(int(action), SIDE)
         return f"{'abc'[col]}{row + 1}"

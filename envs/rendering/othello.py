@@ -24,11 +24,9 @@ class OthelloRenderer:
         self._spec = spec
 
     def begin(self, moment: Moment) -> Board:
-        """See `Renderer`."""
         return board_of(moment)
 
     def after(self, state: Board, actions: Actions, moment: Moment) -> Board:
-        """See `Renderer`."""
         ((seat, action),) = actions.items()
         to_move = EMPTY if moment.ended else 1 - seat
         if int(action) == PASS:
@@ -40,7 +38,6 @@ class OthelloRenderer:
         return Board(cells, to_move, (row, col))
 
     def scene(self, state: Board, *, seat: int | None = None) -> Scene:
-        """See `Renderer`."""
         del seat
         legal, discs = _legal(state), [int((state.cells == seat).sum()) for seat in (0, 1)]
         counts = f"{self._spec.seat_names[0]} {discs[0]}, {self._spec.seat_names[1]} {discs[1]}"
@@ -59,7 +56,6 @@ class OthelloRenderer:
         return Scene("\n".join([*rows, f"{counts}; {said}"]), _drawing(state, legal, f"{counts}; {said}"))
 
     def action_name(self, state: Board, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         del state, seat
         row, col = divmod(int(action), 8)
         return "pass" if int(action) == PASS else f"{'abcdefgh'[col]}{row + 1}"

@@ -81,11 +81,9 @@ class PlainRenderer:
         self._spec = spec
 
     def begin(self, moment: Moment) -> Course:
-        """See `Renderer`."""
         return self._course(moment, steps=0, last="")
 
     def after(self, state: Course, actions: Actions, moment: Moment) -> Course:
-        """See `Renderer`."""
         said = ", ".join(
             f"{seat_name(self._spec, seat)}: {self.action_name(state, seat, action)}"
             for seat, action in sorted(actions.items())
@@ -93,7 +91,6 @@ class PlainRenderer:
         return self._course(moment, steps=state.steps + 1, last=said)
 
     def scene(self, state: Course, *, seat: int | None = None) -> Scene:
-        """See `Renderer`."""
         said = [f"step {state.steps}" + (", ended" if state.over else ""), *([state.last] if state.last else [])]
         shown = state.texts[0 if seat is None else 1 + seat]
         text = "\n".join([*said, *([shown] if shown else [])])
@@ -105,7 +102,6 @@ class PlainRenderer:
         return Scene(text, Drawing(width * scale, height * scale, (image,)))
 
     def action_name(self, state: Course, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         known = state.names.get(seat, {})
         return known.get(int(action), str(action)) if known else plain_action(action)
 

@@ -57,7 +57,6 @@ class PokerRenderer:
         return self._start(int(saved["deal"][moment.game]))
 
     def after(self, state: Hand, actions: Actions, moment: Moment) -> Hand:
-        """See `Renderer`."""
         del moment
         ((seat, action),) = actions.items()
         word = self.action_name(state, seat, action)
@@ -75,7 +74,6 @@ class PokerRenderer:
         return Scene(text, self._drawing(state, view))
 
     def action_name(self, state: Hand, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         raise NotImplementedError
 
     def _start(self, deal: int) -> Hand:

@@ -48,12 +48,10 @@ class TableRenderer:
         self._names = HANDS if "rock_paper_scissors" in spec.env_id else None
 
     def begin(self, moment: Moment) -> Rounds:
-        """See `Renderer`."""
         payoffs: NDArray[np.float32] = moment.env.payoffs  # type: ignore[attr-defined]
         return Rounds(payoffs, int(moment.env.rounds))  # type: ignore[attr-defined]
 
     def after(self, state: Rounds, actions: Actions, moment: Moment) -> Rounds:
-        """See `Renderer`."""
         del moment
         chosen = tuple(int(actions[seat]) for seat in range(self._spec.num_seats))
         return Rounds(state.payoffs, state.total, (*state.played, chosen))
@@ -74,7 +72,6 @@ class TableRenderer:
         return Scene(text, self._ring(state, lines))
 
     def action_name(self, state: Rounds, seat: int, action: Any) -> str:
-        """See `Renderer`."""
         del state, seat
         return self._name(int(action))
 

@@ -21,9 +21,7 @@ class Killed(Protocol):
         """Its id."""
         ...
 
-    def wait(self, timeout: float | None = None) -> int:
-        """As of `Popen`."""
-        ...
+    def wait(self, timeout: float | None = None) -> int: ...
 
 
 def wait_for_killed(process: Killed) -> bool:

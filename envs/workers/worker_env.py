@@ -15,17 +15,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.envs.failures import MAX_KEPT, FailureCount, GameFailure, none_left
-from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, FinalObservation, Turn
 from league.envs.workers.channel import RESET, RESUME, STEP
 from league.envs.workers.episode_seeds import episode_seed
-from league.envs.workers.merged_turn import merged
 from league.envs.workers.process import MIB, GamesProcess, ProcessDeadlines, Stopped
 from league.envs.workers.replay import ReplayedPosition, StepLog, digest, plain
 from league.envs.workers.shared_turn import action_dtype
@@ -113,7 +112,6 @@ class WorkerEnv:
         self._firsts = [process.first for process in processes]
 
     def reset(self, seed: int) -> Turn:
-        """See `BatchedEnv.reset`."""
         if self._asked is not None:
             self.step_wait()
         self._seed = seed
@@ -126,12 +124,10 @@ class WorkerEnv:
         return self._collect(self._shares, before=None)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """See `BatchedEnv.step`."""
         self.step_async(actions)
         return self.step_wait()
 
     def step_async(self, actions: NDArray[np.generic]) -> None:
-        """As in `AsyncEnv`."""
         before = self._turn
         assert before is not None, "call reset first"
         assert self._asked is None, "the step before is not over"
@@ -152,7 +148,6 @@ class WorkerEnv:
         self._asked = asked
 
     def step_wait(self) -> Turn:
-        """As in `AsyncEnv`."""
         asked, self._asked = self._asked, None
         assert asked is not None, "no step was begun"
         return self._collect(asked, before=self._turn)
@@ -177,7 +172,6 @@ class WorkerEnv:
         self._tolerant = True
 
     def take_failures(self) -> tuple[GameFailure, ...]:
-        """As in `FaultTolerant`."""
         taken, self._failures = tuple(self._failures), []
         return taken
 
@@ -346,3 +340,32 @@ def _last_line(traceback: str) -> str:
     """The innermost place of a traceback of `faulthandler`, for a sentence."""
     places = [line.strip() for line in traceback.splitlines() if line.strip().startswith("File")]
     return f"; it was in {places[0]}" if places else ""
+
+
+def merged(turns: Sequence[Turn], firsts: Sequence[int]) -> Turn:
+    """One turn, in new arrays. firsts: number of the first game of each share."""
+    finals = [(turn.final, first) for turn, first in zip(turns, firsts, strict=True) if turn.final is not None]
+    aborted = np.concatenate([turn.aborted for turn in turns if turn.aborted is not None])
+    rejoined = np.concatenate([turn.rejoined for turn in turns if turn.rejoined is not None])
+    masks = [turn.action_mask for turn in turns if turn.action_mask is not None]
+    return Turn(
+        env_index=np.concatenate([turn.env_index + first for turn, first in zip(turns, firsts, strict=True)]),
+        seat=np.concatenate([turn.seat for turn in turns]),
+        obs={name: np.concatenate([turn.obs[name] for turn in turns]) for name in turns[0].obs},
+        action_mask=np.concatenate(masks) if masks else None,
+        rewards=np.concatenate([turn.rewards for turn in turns]),
+        terminated=np.concatenate([turn.terminated for turn in turns]),
+        truncated=np.concatenate([turn.truncated for turn in turns]),
+        returns=np.concatenate([turn.returns for turn in turns]),
+        final=_merged_final(finals) if finals else None,
+        rejoined=rejoined if rejoined.any() else None,
+        aborted=aborted if aborted.any() else None,
+    )
+
+
+def _merged_final(finals: Sequence[tuple[FinalObservation, int]]) -> FinalObservation:
+    return FinalObservation(
+        env_index=np.concatenate([final.env_index + first for final, first in finals]),
+        seat=np.concatenate([final.seat for final, _ in finals]),
+        obs={name: np.concatenate([final.obs[name] for final, _ in finals]) for name in finals[0][0].obs},
+    )

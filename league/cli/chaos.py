@@ -11,11 +11,6 @@ from league.cli.options import Json, Overrides, names_in, seconds_of, with_trust
 from league.errors import LeagueError
 
 
-def add_chaos(app: typer.Typer) -> None:
-    """Adds the command to the `league` command."""
-    app.command("chaos")(chaos)
-
-
 @with_trust("target")
 def chaos(
     target: Annotated[

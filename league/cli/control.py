@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -21,17 +21,6 @@ TagArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.", sho
 WhatArgument = Annotated[
     str, typer.Argument(metavar="WHAT", help="training, rating, a player or a role.", show_default=True)
 ]
-
-
-def add_control(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("set")(set_values)
-    changes = (add, retire, freeze, reset, snapshot, admit, tag, untag, pin, unpin)
-    commands: tuple[Callable[..., None], ...] = (*changes, hosts, pause, unpause)
-    for command in commands:
-        app.command()(command)
-    app.command(context_settings={"ignore_unknown_options": True})(extend)  # a negative amount is no option
-    app.command()(undo)
 
 
 def set_values(

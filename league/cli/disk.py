@@ -11,16 +11,6 @@ import typer
 from league.cli.options import Json, Reason, RunArgument
 
 
-def add_disk(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command()(backup)
-    app.command()(gc)
-    app.command()(delete)
-    wandb = typer.Typer(no_args_is_help=True, help="The runs of a league at wandb.")
-    wandb.command("sync")(sync)
-    app.add_typer(wandb, name="wandb")
-
-
 def backup(
     run: RunArgument,
     destination: Annotated[

@@ -21,12 +21,6 @@ from league.cli.options import (
 from league.errors import LeagueError
 
 
-def add_evaluation(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("eval")(evaluate)
-    app.command("exploit")(exploit)
-
-
 @with_trust("run", "players")
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],

@@ -12,12 +12,6 @@ from league.cli.options import At, Json, Overrides, RunArgument, with_trust
 from league.errors import LeagueError
 
 
-def add_history(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("fork")(fork)
-    app.command("rewind")(rewind)
-
-
 @with_trust("run")
 def fork(
     run: RunArgument,

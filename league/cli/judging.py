@@ -64,12 +64,6 @@ TEST_WORDS = ("elo0=", "elo1=", "alpha=", "beta=")
 """Beginnings of the words of a test, which may follow --sprt as words of their own."""
 
 
-def add_judging(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("match")(match)
-    app.command("tournament")(tournament)
-
-
 @with_trust("contenders")
 def match(
     contenders: Contenders,

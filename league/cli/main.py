@@ -2,94 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import typer
-from typer.models import CommandInfo, TyperInfo
 
-from league.cli.chaos import add_chaos
-from league.cli.command_line import run_command
-from league.cli.control import add_control
-from league.cli.disk import add_disk
-from league.cli.evaluation import add_evaluation
-from league.cli.history import add_history
-from league.cli.judging import add_judging
-from league.cli.operating import add_operating
-from league.cli.packages import add_packages
-from league.cli.page import add_page
-from league.cli.pool import add_pool
-from league.cli.reference import add_reference
-from league.cli.replaying import add_replaying
-from league.cli.reports import add_reports
-from league.cli.static_report import add_static_report
-from league.cli.sweep import add_sweep
-from league.cli.training import add_training
-from league.cli.trial import add_trial
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from league.cli import (
+    chaos,
+    control,
+    disk,
+    evaluation,
+    history,
+    judging,
+    operating,
+    packages,
+    page,
+    pool,
+    reference,
+    replaying,
+    reports,
+    static_report,
+    sweep,
+    training,
+    trial,
 )
-for add in (
-    add_training,
-    add_operating,
-    add_control,
-    add_reports,
-    add_page,
-    add_static_report,
-    add_evaluation,
-    add_replaying,
-    add_judging,
-    add_packages,
-    add_pool,
-    add_history,
-    add_sweep,
-    add_disk,
-    add_trial,
-    add_chaos,
-    add_reference,
-):
-    add(app)
+from league.cli.command_line import run_command
 
+Command = Callable[..., None]
+Group = tuple[str, Mapping[str, Command]]
+"""The help of a group of commands, and these by name."""
 
-PANELS = {
-    "Train": (
-        *("train", "resume", "init", "explain", "check-env", "simulate", "config", "presets"),
-        *("sweep", "sweep-report", "study"),
-    ),
-    "Runs in the background": ("up", "down", "restart", "ps", "logs", "top", "serve", "label"),
-    "Look at a run": ("status", "ratings", "payoff", "lineage", "probes", "doctor", "diff", "report", "verify"),
-    "Play and watch": ("play", "watch", "replay", "replays"),
-    "Measure strength": ("eval", "match", "tournament", "exploit", "pool"),
-    "Use policies elsewhere": ("export", "import", "serve-policy", "engine", "zoo", "push"),
-    "Change a live league": (
-        *("set", "extend", "pause", "unpause", "snapshot", "reset", "add", "retire", "freeze", "admit", "tag", "untag"),
-        *("pin", "unpin", "hosts", "undo"),
-    ),
-    "History, disk and support": ("fork", "rewind", "backup", "gc", "delete", "bundle", "chaos", "wandb"),
+POOL: Group = (
+    "Rate frozen policies of several leagues against anchors, for weeks.",
+    {
+        **{"init": pool.init, "add": pool.add, "run": pool.run, "list": pool.list_, "push": pool.push},
+        **{"serve": pool.serve, "work": pool.work, "test": pool.test, "tests": pool.tests, "withdraw": pool.withdraw},
+    },
+)
+WANDB: Group = ("The runs of a league at wandb.", {"sync": disk.sync})
+
+PANELS: Mapping[str, Mapping[str, Command | Group]] = {
+    "Train": {
+        **{"train": training.train, "resume": training.resume, "init": trial.init, "explain": trial.explain},
+        **{"check-env": trial.check_env, "simulate": trial.simulate, "config": reference.config},
+        **{
+            "presets": reference.presets,
+            "sweep": sweep.sweep,
+            "sweep-report": sweep.sweep_report,
+            "study": sweep.study,
+        },
+    },
+    "Runs in the background": {
+        **{"up": operating.up, "down": operating.down, "restart": operating.restart, "ps": operating.ps},
+        **{"logs": operating.logs, "top": operating.top, "serve": page.serve, "label": operating.label},
+    },
+    "Look at a run": {
+        **{"status": reports.status, "ratings": reports.ratings, "payoff": reports.payoff, "lineage": reports.lineage},
+        **{"probes": reports.probes, "doctor": reports.doctor, "diff": reports.diff, "report": static_report.report},
+        "verify": reports.verify,
+    },
+    "Play and watch": {
+        **{"play": replaying.play, "watch": replaying.watch, "replay": replaying.replay, "replays": replaying.replays}
+    },
+    "Measure strength": {
+        **{"eval": evaluation.evaluate, "match": judging.match, "tournament": judging.tournament},
+        **{"exploit": evaluation.exploit, "pool": POOL},
+    },
+    "Use policies elsewhere": {
+        **{"export": packages.export, "import": packages.import_package, "serve-policy": packages.serve_policy},
+        **{"engine": packages.engine, "zoo": packages.zoo, "push": packages.push},
+    },
+    "Change a live league": {
+        **{"set": control.set_values, "extend": control.extend, "pause": control.pause, "unpause": control.unpause},
+        **{"snapshot": control.snapshot, "reset": control.reset, "add": control.add, "retire": control.retire},
+        **{"freeze": control.freeze, "admit": control.admit, "tag": control.tag, "untag": control.untag},
+        **{"pin": control.pin, "unpin": control.unpin, "hosts": control.hosts, "undo": control.undo},
+    },
+    "History, disk and support": {
+        **{"fork": history.fork, "rewind": history.rewind, "backup": disk.backup, "gc": disk.gc, "delete": disk.delete},
+        **{"bundle": reports.bundle, "chaos": chaos.chaos, "wandb": WANDB},
+    },
 }
-"""Heads of the help -> the commands under each, in order."""
+"""Heads of the help -> the commands under each by name, in order."""
 
 
-def _into_panels() -> None:
-    """Puts every command under its head; one that is under none would stand apart."""
-    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
-    order = {name: place for place, name in enumerate(panel_of)}
-    entries: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
-    for entry in entries:
-        entry.rich_help_panel = panel_of.get(_name_of(entry))
-    app.registered_commands.sort(key=lambda entry: order.get(_name_of(entry), len(order)))
+def _app() -> typer.Typer:
+    """The `league` command with all others."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(reference.options)
+    for head, commands in PANELS.items():
+        for name, command in commands.items():
+            if isinstance(command, tuple):
+                group = typer.Typer(no_args_is_help=True, help=command[0])
+                for inner, inner_command in command[1].items():
+                    group.command(inner)(inner_command)
+                app.add_typer(group, name=name, rich_help_panel=head)
+            else:
+                settings = {"ignore_unknown_options": command is control.extend}  # a negative amount is no option
+                app.command(name, rich_help_panel=head, context_settings=settings)(command)
+    return app
 
 
-def _name_of(entry: CommandInfo | TyperInfo) -> str:
-    if entry.name:
-        return entry.name
-    assert isinstance(entry, CommandInfo) and entry.callback is not None
-    return entry.callback.__name__
-
-
-_into_panels()
+app = _app()
 
 
 def main() -> NoReturn:

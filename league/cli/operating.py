@@ -19,12 +19,6 @@ NewTokens = Annotated[
 NoRestart = Annotated[bool, typer.Option("--no-restart", help="Do not start again after a crash.")]
 
 
-def add_operating(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    for command in (up, down, restart, ps, logs, top, label):
-        app.command()(command)
-
-
 @with_trust("target")
 def up(
     target: Annotated[

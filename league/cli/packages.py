@@ -11,16 +11,6 @@ from league.cli.options import Json, Reason, SearchOption, games_line, names_in,
 from league.errors import LeagueError
 
 
-def add_packages(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("export")(export)
-    app.command("import")(import_package)
-    app.command("serve-policy")(serve_policy)
-    app.command("engine")(engine)
-    app.command("zoo")(zoo)
-    app.command("push")(push)
-
-
 @with_trust("source")
 def export(
     source: Annotated[

@@ -10,11 +10,6 @@ import typer
 from league.errors import LeagueError
 
 
-def add_page(app: typer.Typer) -> None:
-    """Adds the command to the `league` command."""
-    app.command("serve")(serve)
-
-
 def serve(
     path: Annotated[
         Path, typer.Argument(metavar="RUN|FOLDER", help="Run folder, or a folder of several.", show_default=False)

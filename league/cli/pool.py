@@ -14,24 +14,6 @@ from league.errors import LeagueError
 PoolArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the pool.", show_default=False)]
 
 
-def add_pool(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    group = typer.Typer(
-        no_args_is_help=True, help="Rate frozen policies of several leagues against anchors, for weeks."
-    )
-    group.command("init")(init)
-    group.command("add")(add)
-    group.command("run")(run)
-    group.command("list")(list_)
-    group.command("push")(push)
-    group.command("serve")(serve)
-    group.command("work")(work)
-    group.command("test")(test)
-    group.command("tests")(tests)
-    group.command("withdraw")(withdraw)
-    app.add_typer(group, name="pool")
-
-
 @with_trust("folder", "game")
 def init(
     folder: PoolArgument,

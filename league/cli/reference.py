@@ -10,13 +10,6 @@ from league.errors import LeagueError
 from league.version import __version__
 
 
-def add_reference(app: typer.Typer) -> None:
-    """Adds the commands and the option to the `league` command."""
-    app.callback()(_options)
-    app.command("config")(config)
-    app.command("presets")(presets)
-
-
 def config(
     explain: Annotated[
         str | None, typer.Option("--explain", metavar="KEY", help="Meaning, type and default of one key or section.")
@@ -59,7 +52,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
+def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,

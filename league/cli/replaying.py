@@ -11,14 +11,6 @@ import typer
 from league.cli.options import Json, Replays, RunArgument, SearchOption, names_in, with_trust
 
 
-def add_replaying(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("replay")(replay)
-    app.command("replays")(replays)
-    app.command("watch")(watch)
-    app.command("play")(play)
-
-
 @with_trust("file")
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Replay file.", show_default=False)],

@@ -10,19 +10,6 @@ import typer
 from league.cli.options import Json, Model, RunArgument, games_line, with_trust
 
 
-def add_reports(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("status")(status)
-    app.command("ratings")(ratings)
-    app.command("payoff")(payoff)
-    app.command("lineage")(lineage)
-    app.command("probes")(probes)
-    app.command("diff")(diff)
-    app.command("verify")(verify)
-    app.command("doctor")(doctor)
-    app.command("bundle")(bundle)
-
-
 def status(
     run: RunArgument,
     settings: Annotated[

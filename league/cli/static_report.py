@@ -11,11 +11,6 @@ from league.cli.options import Json
 from league.errors import LeagueError
 
 
-def add_static_report(app: typer.Typer) -> None:
-    """Adds the command to the `league` command."""
-    app.command("report")(report)
-
-
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.", show_default=False)],
     html_file: Annotated[

@@ -15,13 +15,6 @@ from league.errors import LeagueError
 OBJECTIVES = ("yardsticks", "exploiter", "exact")
 
 
-def add_sweep(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("sweep")(sweep)
-    app.command("study")(study)
-    app.command("sweep-report")(sweep_report)
-
-
 def sweep(
     source: Annotated[
         str, typer.Argument(metavar="CONFIG", help="YAML configuration, or the id of a game.", show_default=False)

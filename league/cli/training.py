@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from league.run.session import Ended
 
 
-def add_training(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("train")(train)
-    app.command("resume")(resume)
-
-
 @with_trust("source")
 def train(
     source: Annotated[

@@ -23,14 +23,6 @@ BudgetCores = Annotated[
 ]
 
 
-def add_trial(app: typer.Typer) -> None:
-    """Adds the commands to the `league` command."""
-    app.command("init")(init)
-    app.command("explain")(explain)
-    app.command("check-env")(check_env)
-    app.command("simulate")(simulate)
-
-
 def init(
     env_id: Annotated[
         str, typer.Argument(metavar="ID", help="Id of a game, or a YAML configuration.", show_default=False)

@@ -20,6 +20,7 @@ from league.config.run_config import RunConfig, dump_config
 from league.core.state.built_ins import GATES, MATCHMAKERS, PBT_SELECTIONS, PRESETS, load
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
+from league.text_table import TextTable
 
 LEARNER_OPTIONS = {".".join(path): choice.records for path, choice in CHOICES.items()}
 CORE_OPTIONS: Mapping[str, tuple[Mapping[str, str], str]] = {
@@ -132,10 +133,9 @@ def markdown() -> str:
         sections.setdefault(entry.key.rpartition(".")[0], []).append(entry)
     lines = [_INTRODUCTION.rstrip()]
     for section, rows in sections.items():
-        lines += ["", f"## {section or 'Top level'}", "", "| key | type | default | meaning |", "|---|---|---|---|"]
-        for row in rows:
-            cells = (f"`{row.key}`", row.type, f"`{row.default}`" if row.default else "", row.meaning)
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        cells = [(f"`{row.key}`", row.type, f"`{row.default}`" if row.default else "", row.meaning) for row in rows]
+        table = TextTable(("key", "type", "default", "meaning"), cells, range(4))
+        lines += ["", f"## {section or 'Top level'}", "", *table.markdown()]
     return "\n".join(lines) + "\n"
 
 

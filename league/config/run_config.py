@@ -172,7 +172,6 @@ class WandbConfig:
     models: Literal["best", "all", "none"] = "best"
 
     def problems(self) -> Iterator[str]:
-        """Every invalid setting, one sentence each that starts with the field's name."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", self.project):
             yield f"project: {self.project!r} may only hold letters, digits, '.', '_' and '-'"
         if not 0 <= self.player_runs <= 100:
@@ -259,7 +258,6 @@ class ControlConfig:
         return f"{'https' if self.tls_cert else 'http'}://{self.listen}" if self.listen else ""
 
     def problems(self) -> list[str]:
-        """Every invalid setting, one sentence each that starts with the field's name."""
         if bool(self.tls_cert) != bool(self.tls_key):
             return ["tls_cert: a certificate needs its key, and a key its certificate; give both or neither"]
         return [

@@ -97,7 +97,6 @@ def training_assignments(
 
 
 def _player_to_train(state: LeagueState, player: str) -> str:
-    """See `training_assignments`."""
     if not player:
         index = state.fair_share.next_player()
         if index is None:

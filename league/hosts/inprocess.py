@@ -85,7 +85,6 @@ class DirectLearnerClient:
             raise LearningFailed(player, str(error)) from error
 
     def weights(self, player: str) -> Weights:
-        """As in the protocol."""
         return self._learners.published(player)
 
 
@@ -176,17 +175,14 @@ class InProcessRuntime:
 
     @property
     def has_work(self) -> bool:
-        """As in `DeterministicRuntime`."""
         return bool(self._tasks or self._reports) or self._thread.busy
 
     def save_hosts(self) -> HostState | None:
-        """As in `DeterministicRuntime`."""
         if self._actor is None or self._tasks or self._thread.busy:  # given up, or still in the middle of a task
             return None
         return self._actor.save()
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
-        """As in `DeterministicRuntime`."""
         assert self._actor is not None and self._client is not None, "not started"
         actor, client = self._actor, self._client
         while self._tasks:
@@ -194,7 +190,6 @@ class InProcessRuntime:
         self._thread.run(lambda: actor.load(state, frozen=frozen, learners=client))
 
     def abandon(self) -> None:
-        """As in `DeterministicRuntime`."""
         if not self._thread.busy:
             return
         self._thread.give_up()

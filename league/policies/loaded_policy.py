@@ -239,7 +239,6 @@ class LoadedMixture:
         return self._drawn
 
     def act(self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None) -> Any:
-        """See `LoadedPolicy.act`."""
         return self._drawn.act(obs, mask, seat=seat)
 
     def probs(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,14 +16,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from league.agents.learner.build import choose_dtype, default_device
 from league.config.auto.resolve import resolve
 from league.config.commented import dump_commented
 from league.config.default_scoring import scoring_of
 from league.config.game_kind import creation_of
+from league.config.player_settings import own_values
 from league.config.plugin_checks import require_working_names
+from league.config.ray_address import joins_cluster
 from league.config.run_config import BudgetConfig, RunConfig
+from league.core.state.league_config import LeagueConfig
 from league.envs.guard.settings import working_folder
 from league.envs.plugins import admit as admit_names
+from league.envs.protocol import EnvSpec
 from league.envs.registry import GivenGame, config_of, spec_of
 from league.errors import LeagueError
 from league.policies.imported import ImportedPolicy, absent_imported, admit, find_imported, remarks, trust_sources
@@ -32,14 +38,13 @@ from league.policies.trust import is_trusted, names_of_league, require_trusted
 from league.run.budget import BUDGET, ClockFile, Limits, Spent, follows_clock
 from league.run.config_changes import noted_config, settled_config
 from league.run.monitor.metric_sinks import require_working_sinks
-from league.run.precision import with_precision
-from league.run.preset_remarks import player_remarks, preset_remarks
 from league.run.session import Ended, PreparedRun, run_session
 from league.stages import begin_stage
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
 from league.store.run_folder import CLOCK_FILE, RunFolder, new_run_path, require_lasting
 from league.store.snapshots import LocalSnapshotStore
+from league.wording import setting_text
 
 
 def train(source: Path | str, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits) -> Ended:
@@ -227,3 +232,59 @@ def spent_by(path: Path) -> Spent:
         return ClockFile.decode(RunFolder(path).read_resume_file(CLOCK_FILE)).spent
     except FileNotFoundError:
         return Spent()
+
+
+MAX_SHOWN = 6
+"""Settings of one group of players that are shown."""
+
+
+def preset_remarks(config: LeagueConfig) -> tuple[str, ...]:
+    """A sentence where `players` stand beside a preset, whose own players they replace."""
+    if not config.preset:
+        return ()
+    own = LeagueConfig(preset=config.preset, population=config.population).players
+    if config.players == own:
+        return ()
+    names = ", ".join(dict.fromkeys(group.role for group in own))
+    return (
+        f"league.players replaces the players of the preset {config.preset} ({names}): leave it out to have those.",
+    )
+
+
+def player_remarks(config: RunConfig) -> tuple[str, ...]:
+    """A line for each group of players that differs from the run, with the settings in which it does."""
+    found: dict[int, list[str]] = {}
+    for value in own_values(config):
+        text = f"{value.key} {setting_text(value.own)} (run: {setting_text(value.run)})"
+        found.setdefault(value.place, []).append(text)
+    return tuple(
+        f"{config.league.players[place].prefix}: {', '.join(texts[:MAX_SHOWN])}"
+        + (f" and {len(texts) - MAX_SHOWN} more" if len(texts) > MAX_SHOWN else "")
+        for place, texts in found.items()
+    )
+
+
+def with_precision(config: RunConfig, spec: EnvSpec, *, repeats: bool) -> tuple[RunConfig, str]:
+    """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
+
+    A cluster's hosts may be of another kind than this machine, and where there is a GPU the learners have it and the
+    actors do not: there every host measures for itself.
+
+    Args:
+      repeats: whether no clock may decide.
+    Returns:
+      The configuration, and the reason of the choice; empty where nothing was chosen.
+    """
+    is_mixed = config.runtime.kind == "ray" and default_device().type != "cpu"
+    is_elsewhere = config.runtime.kind == "ray" and joins_cluster(config.runtime.address, os.environ)
+    if config.learner.precision != "auto" or is_elsewhere or is_mixed:
+        return config, ""
+    if repeats and config.runtime.kind == "inprocess":
+        return _with(config, "float32"), "a run that repeats exactly looks at no clock"
+    begin_stage("choosing the precision of the learners")
+    dtype = choose_dtype(spec, config.network, config.learner.precision)
+    return _with(config, str(dtype).removeprefix("torch.")), "the fastest here"
+
+
+def _with(config: RunConfig, precision: str) -> RunConfig:
+    return replace(config, learner=replace(config.learner, precision=precision))

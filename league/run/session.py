@@ -10,17 +10,19 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 
 from league.agents.nets.config import NetworkConfig
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import RunConfig, config_plain
+from league.core.state.state import LeagueState
 from league.envs.protocol import EnvSpec
-from league.errors import PREEMPTED, JournalError, LeagueError, StorageError
+from league.errors import PREEMPTED, CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
+from league.hosts.actors.actor_state_file import decode_actor_state, encode_actor_state
 from league.hosts.host_log import logged_to
-from league.hosts.protocol import Runtime
+from league.hosts.protocol import DeterministicRuntime, Runtime
 from league.hosts.setup import HostSetup
 from league.judge.probes.prober import open_prober
 from league.policies.imported import imported_networks
@@ -36,7 +38,6 @@ from league.run.control.page_process import page_process
 from league.run.daemon import Daemon
 from league.run.fleet import Fleet
 from league.run.host_setup import host_setup, make_runtime
-from league.run.kept_games import restore_games, save_games
 from league.run.monitor.console import RunConsole
 from league.run.monitor.heartbeat import Heartbeat
 from league.run.monitor.metric_sinks import open_sinks
@@ -45,11 +46,11 @@ from league.run.monitor.sink import MetricSink
 from league.run.monitor.watches import open_watches
 from league.run.operations.disk_floor import DiskFloor
 from league.run.operations.operator import Operator
-from league.run.resume_files import begun_at, files_to_note, read_clock
+from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
 from league.stages import begin_stage
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
-from league.store.run_folder import RunFolder
+from league.store.run_folder import HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 
 
@@ -301,3 +302,46 @@ def _save_stop(
     league.save_state()
     league.note_files(files_to_note(folder))
     heartbeat.write(daemon.status("stopped"), phase="stopped", message=reason)
+
+
+def save_games(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
+    """Keep the games in flight of a deterministic runtime, so that the run continues as if it had not stopped."""
+    saved = runtime.save_hosts() if isinstance(runtime, DeterministicRuntime) else None
+    if saved is not None:
+        payload = encode_actor_state(saved, next_lease_id=state.next_lease_id)
+        folder.write_resume_file(HOSTS_FILE, payload)
+
+
+def restore_games(
+    runtime: Runtime,
+    folder: RunFolder,
+    policies: PolicyStore,
+    state: LeagueState,
+    noted: Mapping[str, str],
+    *,
+    say: Callable[[str], object],
+) -> None:
+    """Take the games in flight up again where they fit the league as it stands; after a crash they do not.
+
+    Losing them costs exactness, not a result: it is reported, and new games begin.
+
+    Args:
+      noted: content of the files by the journal's mark, as it was before this start.
+      say: tells the user one sentence.
+    """
+    if not isinstance(runtime, DeterministicRuntime):
+        return
+    try:
+        hosts, next_lease_id = decode_actor_state(read_noted(folder, noted, HOSTS_FILE))
+    except FileNotFoundError:
+        return
+    except StorageError as error:
+        say(f"{folder.hosts_path} cannot be used ({error}): the games that were in flight start again.")
+        return
+    if next_lease_id == state.next_lease_id:
+        try:
+            frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if name in hosts.policies}
+        except (CorruptSnapshot, MissingSnapshot) as error:
+            say(f"{error} The games that were in flight start again.")
+            return
+        runtime.load_hosts(hosts, frozen)

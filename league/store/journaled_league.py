@@ -144,7 +144,6 @@ class JournaledLeague:
         self._saved_seq, self._state_bytes = self._seq, len(payload)
 
     def note_files(self, files: Mapping[str, str]) -> None:
-        """See `Journal.note_files`."""
         self._journal.note_files(files)
 
     def head(self) -> JournalHead:

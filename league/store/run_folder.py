@@ -52,7 +52,6 @@ class WorkerStatus:
     name: str = ""
 
     def text(self) -> str:
-        """For people."""
         return f"{self.kind} {self.pid}" + (f" ({self.device})" if self.device else "")
 
 

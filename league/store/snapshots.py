@@ -183,7 +183,6 @@ class LocalSnapshotStore:
             self._storage.publish_folder(temporary, folder)
 
     def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
-        """As in the protocol."""
         folder = self.folder(digest)
         if not folder.is_dir():
             raise MissingSnapshot(f"{folder} does not exist: the snapshot was removed or belongs to another run.")
@@ -200,13 +199,11 @@ class LocalSnapshotStore:
             self._storage.remove_folder(doomed)
 
     def digests(self) -> Iterator[str]:
-        """As in the protocol."""
         for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]/*")):
             if _DIGEST.fullmatch(folder.name) and folder.parent.name == folder.name[:2]:
                 yield folder.name
 
     def problems(self) -> Iterator[CorruptSnapshot]:
-        """As in the protocol."""
         for digest in self.digests():
             try:
                 self.get(digest)

@@ -15,8 +15,7 @@ from league.judge.pools.folder import PoolFolder
 from league.judge.pools.journaled_pool import read_pool
 from league.judge.pools.pool import open_pool
 from league.judge.pools.service.client import PoolClient
-from league.judge.pools.service.server import serving
-from league.judge.pools.service.worker import work
+from league.judge.pools.service.run_command import serving, work
 from league.run.control.lifecycle import row_of, take_down
 from league.store.run_folder import RunFolder
 from tests.browser.conftest import SIZES, check_axe

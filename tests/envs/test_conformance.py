@@ -15,12 +15,12 @@ import pytest
 from league.envs import conformance
 from league.envs.bots import RandomBot
 from league.envs.conformance import MIN_STEPS, check_env
-from league.envs.counting_games import SimultaneousProbe, TurnProbe
 from league.envs.games.connect_four import ConnectFour
-from league.envs.probe_sub_actions import SubActionsProbe
 from league.envs.protocol import ArraySpec, EnvConfig, EnvError, Turn
 from league.envs.registry import BUILT_IN
 from league.envs.sub_actions import sub_actions_are_legal
+from tests.envs.counting_games import SimultaneousProbe, TurnProbe
+from tests.envs.probe_sub_actions import SubActionsProbe
 from tests.envs.uncopyable_games import HELD
 
 OUTSIDE = [

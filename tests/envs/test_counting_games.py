@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe, is_legal
 from league.envs.protocol import EnvError
+from tests.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe, is_legal
 
 
 def test_counters_show_episode_step_and_seat() -> None:

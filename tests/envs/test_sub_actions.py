@@ -15,10 +15,10 @@ from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.pettingzoo import ParallelEnv
 from league.envs.adapters.spaces import action_code
 from league.envs.bots import RandomBot
-from league.envs.probe_sub_actions import WANTED, SubActionsProbe
 from league.envs.protocol import EnvConfig, EnvError, multi_categorical
 from league.envs.sub_actions import draw_sub_actions, first_sub_actions, sub_actions_are_legal
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe
+from tests.envs.probe_sub_actions import WANTED, SubActionsProbe
 
 CHAINED = multi_categorical((2, 3, 2), mask_given=(-1, 0, -1))
 # First part: both. Second: only 1 after 0, nothing after 1. Third: only 1.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import tests.envs.probe_ids  # noqa: F401 - also where it runs without pytest
 from league.hosts.actors.actor_host import ActorHost
 from league.hosts.inprocess import InProcessRuntime
 from league.hosts.learners.sync_learner_host import SyncLearnerHost

@@ -13,7 +13,7 @@ import pytest
 
 from league.envs.workers import child_endings
 from league.envs.workers.process import GamesProcess, ProcessDeadlines
-from league.hosts.on_ray.fork_server import ForkServer
+from league.hosts.on_ray.fork_server import HostForks
 from league.operate.chaos.follower import Command
 from league.processes.child_process import end_process, run_within
 from league.processes.line_worker import LineWorker
@@ -63,7 +63,7 @@ def end_page(folder: Path) -> None:
 
 
 def end_fork_server(folder: Path) -> None:
-    server = ForkServer(folder)
+    server = HostForks(folder)
     server.listen()
     server.start(os.getpid())
     server.close()

@@ -30,3 +30,8 @@ def test_in_html_a_cell_is_text_and_nothing_else() -> None:
         "<tr><td>x &amp; y</td><td>0.2</td></tr>",
     )
     assert table.html() == f"<table><thead>{head}</thead><tbody>{row}</tbody></table>"
+
+
+def test_in_markdown_a_cell_is_one_cell_and_numbers_end_at_the_right() -> None:
+    table = TextTable(("a", "b"), [("x | <y>\nz", 0.25), ("`<p|q>`", None)], forms=("", ".1f"))
+    assert table.markdown() == ["| a | b |", "|---|---:|", "| x \\| &lt;y> z | 0.2 |", "| `<p\\|q>` |  |"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from league.envs.counting_games import NUM_ACTIONS, is_legal, reward_of
+from tests.envs.counting_games import NUM_ACTIONS, is_legal, reward_of
 
 CORE_SIZE = 2
 

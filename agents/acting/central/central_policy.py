@@ -107,7 +107,6 @@ class DirectInferenceClient:
         self.free = RequestRows(capacity)
 
     def hold(self, policy: str, weights: Weights, *, replace: bool = False) -> None:
-        """As in the protocol."""
         self._host.hold(policy, weights, replace=replace)
 
     def ask(self, asked: Sequence[AskedRows], *, first: int, table: int) -> int:
@@ -161,7 +160,6 @@ class CentralPolicy:
         return isinstance(other, CentralPolicy) and self._client is other._client
 
     def together(self, policies: Sequence[Policy]) -> CentralPolicies:
-        """As in the protocol."""
         return CentralPolicies([policy for policy in policies if isinstance(policy, CentralPolicy)])
 
 

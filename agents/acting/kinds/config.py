@@ -28,7 +28,6 @@ class EpsilonGreedyConfig:
     alpha: float = 7.0
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = [] if 0 <= self.epsilon <= 1 else [f"epsilon: {self.epsilon} is not in [0, 1]"]
         return found if self.alpha >= 0 else [*found, f"alpha: {self.alpha} must be at least 0"]
 
@@ -47,7 +46,6 @@ class GaussianConfig:
     alpha: float = 0.0
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = [] if 0 < self.noise <= 1 else [f"noise: {self.noise} is not in (0, 1]"]
         return found if self.alpha >= 0 else [*found, f"alpha: {self.alpha} must be at least 0"]
 
@@ -65,7 +63,6 @@ class PerturbedConfig:
     greedy: bool = False
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         return [] if 0 < self.sigma < math.inf else [f"sigma: {self.sigma} must be greater than 0 and finite"]
 
 

@@ -84,7 +84,6 @@ class EpsilonGreedy:
         self._choice = EpsilonGreedyChoice(place, options)
 
     def policy(self, network: Network, *, dtype: torch.dtype) -> NetworkPolicy:
-        """As in the protocol."""
         if not isinstance(network.head, QValuesHead):
             raise ValueError(_unfit("epsilon_greedy", "largest value", network.head, "q_values"))
         return NetworkPolicy(network, dtype=dtype, choice=self._choice)
@@ -101,7 +100,6 @@ class Gaussian:
         self._choice = GaussianChoice(place, options)
 
     def policy(self, network: Network, *, dtype: torch.dtype) -> NetworkPolicy:
-        """As in the protocol."""
         if not isinstance(network.head, DeterministicHead):
             raise ValueError(_unfit("gaussian", "one action", network.head, "deterministic"))
         return NetworkPolicy(network, dtype=dtype, choice=self._choice)

@@ -35,7 +35,6 @@ class Perturbed:
         self._place, self._options = place, options
 
     def policy(self, network: Network, *, dtype: torch.dtype) -> PerturbedPolicy:
-        """As in the protocol."""
         if not can_group(network):
             raise ValueError(
                 "perturbed: many networks act in one call, which is known of built-in modules alone, and this network "

@@ -20,5 +20,4 @@ class Sampled:
         del spec, place, options
 
     def policy(self, network: Network, *, dtype: torch.dtype) -> NetworkPolicy:
-        """As in the protocol."""
         return NetworkPolicy(network, dtype=dtype)

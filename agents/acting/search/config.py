@@ -41,7 +41,6 @@ class SearchConfig:
     time_limit_s: float | None = None
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 1 <= self.simulations <= MAX_SIMULATIONS:
             found.append(f"simulations: {self.simulations} is not in [1, {MAX_SIMULATIONS}]")

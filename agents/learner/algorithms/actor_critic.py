@@ -119,7 +119,6 @@ class ActorCritic(ABC):
         return magnet_targets(self._head, target, batch)
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
-        """As in the protocol."""
         inputs = self.inputs(output, batch)
         terms = self.terms(inputs, batch, advantage_scale=loss_weights.advantage_scale)
         entropy = zero_invalid(inputs.entropies, inputs.learn).sum()

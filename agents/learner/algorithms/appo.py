@@ -54,7 +54,6 @@ class APPOObjective(ActorCritic):
         return {TARGET_LOG_PROBS: log_probs.permute(2, 1, 0), **super().target_precomputed(batch, target=target)}
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the base."""
         clip, learn, groups = self._options.clip_ratio, inputs.learn, inputs.groups
         target_log_probs = batch.precomputed[TARGET_LOG_PROBS].permute(2, 1, 0)
         log_rhos = zero_invalid(target_log_probs - groups.behaviour, inputs.valid).contiguous()

@@ -44,7 +44,6 @@ class ActorCriticConfig:
     clip_pg_rho: float | None = 1.0
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 0 <= self.lambda_ <= 1:
             found.append(f"lambda_: {self.lambda_} is not in [0, 1]")
@@ -82,7 +81,6 @@ class VTraceConfig(ActorCriticConfig):
     neurd_max_logit: float | None = None
 
     def problems(self) -> list[str]:
-        """As in the base."""
         found = super().problems()
         for name in CLIPS if self.correction == "none" else ():
             if getattr(self, name) is not None and 0 < getattr(self, name) < 1:
@@ -115,7 +113,6 @@ class PPOConfig(ActorCriticConfig):
     epochs: int = 1
 
     def problems(self) -> list[str]:
-        """As in the base."""
         found = [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
         if self.clip_value is not None and self.clip_value <= 0:
             found.append(f"clip_value: {self.clip_value} must be greater than 0, or null for no clip")
@@ -135,7 +132,6 @@ class APPOConfig(ActorCriticConfig):
     epochs: int = 1
 
     def problems(self) -> list[str]:
-        """As in the base."""
         return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
 
 
@@ -151,7 +147,6 @@ class SearchTargetsConfig(ActorCriticConfig):
     lambda_: float = 1.0
 
     def problems(self) -> list[str]:
-        """As in the base."""
         found = super().problems()
         if self.upgo_cost:
             found.append(f"upgo_cost: {self.upgo_cost} must be 0: searches say what to play, not advantages")

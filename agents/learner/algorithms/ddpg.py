@@ -71,7 +71,6 @@ class DDPGObjective(ActionValueObjective):
         return {NEXT: head.action_values(later, actions).amin(0)}
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
-        """As in the protocol."""
         head = self._head
         now = {name: field[:, :-1] for name, field in batch.obs.items()}
         targets = bootstrapped(self.steps_of(batch), batch.precomputed[NEXT])

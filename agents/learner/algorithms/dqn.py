@@ -75,7 +75,6 @@ class DQNObjective(ActionValueObjective):
         return self.loss(forward(rest), rest, loss_weights)
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
-        """As in the protocol."""
         del loss_weights
         values = self._head.action_values(output.logits, output.values)
         steps = self.steps_of(batch)

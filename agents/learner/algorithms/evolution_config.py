@@ -28,7 +28,6 @@ class ESConfig:
     episode_cap: float | None = None
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = _count_problems("evaluations", self.evaluations, least=2)
         if self.evaluations % 2:
             found.append(
@@ -59,7 +58,6 @@ class CMAConfig:
     sigma: float = 0.1
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = _count_problems("episodes", self.episodes, least=1)
         if self.population is not None:
             found += _count_problems("population", self.population, least=3)

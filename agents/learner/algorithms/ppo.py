@@ -59,7 +59,6 @@ class PPOObjective(ActorCritic):
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the base."""
         del advantage_scale
         clip, learn = self._options.clip_ratio, inputs.learn
         advantages, targets = batch.precomputed["advantages"].t(), batch.precomputed["targets"].t()

@@ -22,7 +22,6 @@ class QLearningConfig:
     max_error_share: float = 0.9
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 1 <= self.n_steps <= MAX_STEPS:
             found.append(f"n_steps: {self.n_steps} must be at least 1 and at most {MAX_STEPS}")
@@ -49,7 +48,6 @@ class DQNConfig(QLearningConfig):
     burn_in: int = 0
 
     def problems(self) -> list[str]:
-        """As in the base."""
         found = super().problems()
         if not 0 <= self.burn_in <= MAX_STEPS:
             found.append(f"burn_in: {self.burn_in} must be at least 0 and at most {MAX_STEPS}")
@@ -72,7 +70,6 @@ class DDPGConfig(QLearningConfig):
     smoothing_clip: float = 0.5
 
     def problems(self) -> list[str]:
-        """As in the base."""
         found = super().problems()
         if not 1 <= self.policy_delay <= MAX_STEPS:
             found.append(f"policy_delay: {self.policy_delay} must be at least 1 and at most {MAX_STEPS}")

@@ -82,7 +82,6 @@ class VTraceObjective(ActorCritic):
         return replace(inputs, groups=groups)
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the base."""
         del batch
         returns = vtrace_of(inputs, inputs.groups.log_rhos, options=self._options)
         targets = returns.targets.mean(0)

@@ -37,12 +37,10 @@ class RowList(Generic[ChunkT]):
 
     @property
     def waiting(self) -> int:
-        """As in the protocol."""
         return 0
 
     @property
     def rows_ready(self) -> int:
-        """As in the protocol."""
         return self._rows
 
     def push(self, chunk: ChunkT, *, num_rows: int, timeout_s: float = 0.0) -> None:
@@ -71,10 +69,8 @@ class RowList(Generic[ChunkT]):
         """As in the protocol; rows are not looked at again."""
 
     def report(self) -> SourceReport:
-        """As in the protocol."""
         taken, self._taken = self._taken, 0
         return SourceReport(rows=taken)
 
     def close(self) -> None:
-        """As in the protocol."""
         self._parts, self._rows = [], 0

@@ -60,7 +60,6 @@ class ReplayConfig:
         return replace(self, capacity=-(-self.capacity // parts), min_rows=-(-self.min_rows // parts))
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 1 <= self.capacity <= MAX_ROWS:
             found.append(f"capacity: {self.capacity} rows are not between 1 and {MAX_ROWS}")

@@ -79,7 +79,6 @@ class CMAUpdater:
         return CandidateWeights(weights.vector, weights.layout, weights.version, self._candidates)
 
     def save(self) -> Arrays:
-        """As in the protocol."""
         cma, empty = self._cma, np.zeros(0, np.float32)
         return {
             WEIGHTS: self.weights(),
@@ -93,7 +92,6 @@ class CMAUpdater:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in the protocol."""
         values = weights_of_size(saved, self.weights().size)
         if _PATHS not in saved:
             self._cma = self._made(values, self._options.sigma, np.eye(len(values)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,8 @@ from numpy.typing import NDArray
 from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.loss_stats import LossStats
 from league.agents.learner.config import LearnerConfig
-from league.agents.learner.evolution.episode_pairs import EpisodePairs, Pairs
 from league.agents.learner.evolution.noise_table import noise_table
 from league.agents.learner.evolution.published import EvolvedWeights
-from league.agents.learner.evolution.ranks import centred_ranks
 from league.agents.learner.evolution.step import EvolutionState, EvolutionStep, adam_rate
 from league.agents.learner.step.optimizer import ema_rate
 from league.agents.learner.step.updater import UpdateInputs, UpdateResult
@@ -86,7 +85,6 @@ class ESUpdater:
         return self._step(self._pairs.take(), inputs)
 
     def weights(self) -> NDArray[np.float32]:
-        """As in the protocol."""
         return self._state.values.copy()
 
     def published(self, weights: Weights) -> EvolvedWeights:
@@ -95,7 +93,6 @@ class ESUpdater:
         return EvolvedWeights(weights.vector, weights.layout, weights.version, moments, tuple(self._steps), self._cap)
 
     def save(self) -> Arrays:
-        """As in the protocol."""
         empty = np.zeros(0, np.float32)
         state = self._state
         return {
@@ -110,7 +107,6 @@ class ESUpdater:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in the protocol."""
         values = weights_of_size(saved, self._state.values.size)
         self._state = EvolutionState.of(values)
         if _FIRST in saved and _SECOND in saved and _STEPS in saved:
@@ -151,3 +147,94 @@ class ESUpdater:
         """Decisions after which the next episodes are cut; 0 for never."""
         factor = self._options.episode_cap
         return 0 if factor is None else math.ceil(factor * pairs.decisions / pairs.returns.size)
+
+
+def centred_ranks(returns: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Ranks of returns, spread evenly over [-1/2, 1/2]; equal returns share the mean of their ranks.
+
+    Without the mean, the order of arrival would decide between games that were all won.
+
+    Args:
+      returns: [E] or any shape of E numbers, all finite; E is at least 2.
+    Returns:
+      float32 of the same shape; it sums to 0.
+    Source: Salimans et al. 2017, Evolution Strategies, section 2.1, and `compute_centered_ranks` of its code.
+    """
+    flat = np.asarray(returns).reshape(-1)
+    _, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = (ends - (counts + 1) / 2)[inverse.reshape(-1)]
+    centred: NDArray[np.float32] = (ranks / (flat.size - 1) - 0.5).astype(np.float32).reshape(np.shape(returns))
+    return centred
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Complete pairs, by ascending index.
+
+    Fields:
+      indices: int32 [n], perturbations in the noise table. returns: float32 [n, 2], with it and with its opposite.
+      decisions: in all episodes together.
+    """
+
+    indices: NDArray[np.int32]
+    returns: NDArray[np.float32]
+    decisions: int
+
+
+class EpisodePairs:
+    """Episodes of one version of the weights, in pairs. Those of other versions, and copies, are dropped and counted.
+
+    Attributes:
+      late: episodes dropped so far because newer weights had come.
+      unpaired: episodes dropped so far whose opposite had not come when their version ended.
+    """
+
+    def __init__(self) -> None:
+        self.late = self.unpaired = 0
+        self._version = 0
+        self._halves: dict[int, tuple[float, int]] = {}
+        self._complete: list[tuple[int, float, float, int]] = []
+
+    @property
+    def num_complete(self) -> int:
+        """Pairs that are whole."""
+        return len(self._complete)
+
+    def begin(self, version: int) -> None:
+        """From now on, count episodes of these weights alone."""
+        if version != self._version:
+            self.unpaired += len(self._halves)
+            self._version = version
+            self._halves, self._complete = {}, []
+
+    def add(self, episodes: SeatEpisodes) -> None:
+        """Take episodes in any order."""
+        is_new = episodes.versions == self._version
+        self.late += int(np.count_nonzero(~is_new))
+        whole = {index for index, *_ in self._complete}
+        for number, earned, decisions in zip(
+            episodes.perturbations[is_new].tolist(),
+            episodes.returns[is_new].tolist(),
+            episodes.decisions[is_new].tolist(),
+            strict=True,
+        ):
+            index = abs(number) - 1
+            if index in whole or number in self._halves:
+                continue  # a host that was lost plays its rounds again
+            other = self._halves.pop(-number, None)
+            if other is None:
+                self._halves[number] = earned, decisions
+                continue
+            plus, minus = (earned, other[0]) if number > 0 else (other[0], earned)
+            whole.add(index)
+            self._complete.append((index, plus, minus, decisions + other[1]))
+
+    def take(self) -> Pairs:
+        """The complete pairs, which are forgotten."""
+        pairs, self._complete = sorted(self._complete), []
+        return Pairs(
+            np.array([pair[0] for pair in pairs], np.int32),
+            np.array([pair[1:3] for pair in pairs], np.float32).reshape(-1, 2),
+            sum(pair[3] for pair in pairs),
+        )

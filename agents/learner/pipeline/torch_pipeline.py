@@ -127,7 +127,6 @@ class TorchPipelineBackend:
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
-        """As in the protocol."""
         parts = self._checked(microbatches)
         self._set(parts, None)
         self._run(self._schedule(parts[0], train=False), {})

@@ -30,7 +30,6 @@ class AllReduce:
         self.replicas_differ = not self._sum.is_exact
 
     def step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:
-        """As in the protocol."""
         if not self._sum.is_exact:
             return self._compressed_step(vector, sums, learning_rate=learning_rate)
         self._sum.add_up(vector.gradients)
@@ -41,7 +40,6 @@ class AllReduce:
         return StepResult(stats, norm, bytes_sent=self._replicas.take_bytes())
 
     def total(self, tensor: Tensor) -> Tensor:
-        """As in the protocol."""
         return self._replicas.total(tensor)
 
     def publish(self, values: Tensor) -> Tensor:
@@ -53,7 +51,6 @@ class AllReduce:
         return self._sum.save()
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:
-        """As in the protocol."""
         self._sum.load(saved)
 
     def _compressed_step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:

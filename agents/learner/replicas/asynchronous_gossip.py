@@ -102,7 +102,6 @@ class AsynchronousGossip:
         return {"rounds": torch.tensor(self._rounds)}
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:
-        """As in the protocol."""
         own = self._weights[self._member]
         with self._locked(self._member):
             own.write(_array(values), version=own.version + 1)

@@ -58,11 +58,9 @@ class Bfloat16:
     consensus_step = 1.0
 
     def encode(self, vector: Tensor, *, number: int) -> Tensor:
-        """As in the protocol."""
         return vector.bfloat16().view(torch.uint8)
 
     def decode(self, message: Tensor, *, number: int, like: Tensor) -> Tensor:
-        """As in the protocol."""
         return message.view(torch.bfloat16).to(like.dtype)
 
 
@@ -75,14 +73,12 @@ class Int8:
     consensus_step = 1.0
 
     def encode(self, vector: Tensor, *, number: int) -> Tensor:
-        """As in the protocol."""
         blocks = _in_blocks(vector.float())
         scales = blocks.abs().amax(dim=1, keepdim=True) / 127.0
         levels = (blocks / scales.clamp(min=torch.finfo(torch.float32).tiny)).round().to(torch.int8)
         return torch.cat([levels.reshape(-1)[: vector.numel()].view(torch.uint8), _bytes(scales.reshape(-1))])
 
     def decode(self, message: Tensor, *, number: int, like: Tensor) -> Tensor:
-        """As in the protocol."""
         size = like.numel()
         levels = _in_blocks(message[:size].view(torch.int8).to(like.dtype))
         scales = _numbers(message[size:], torch.float32).to(like.dtype)
@@ -98,13 +94,11 @@ class Sign:
     consensus_step = 0.02
 
     def encode(self, vector: Tensor, *, number: int) -> Tensor:
-        """As in the protocol."""
         bits = torch.nn.functional.pad((vector >= 0).to(torch.uint8), (0, -vector.numel() % 8))
         packed = (bits.view(-1, 8) << _places(vector)).sum(dim=1, dtype=torch.uint8)
         return torch.cat([packed, _bytes(vector.abs().mean()[None].float())])
 
     def decode(self, message: Tensor, *, number: int, like: Tensor) -> Tensor:
-        """As in the protocol."""
         bits = (message[:-4, None] >> _places(like)) & 1
         signs = bits.reshape(-1)[: like.numel()].to(like.dtype) * 2.0 - 1.0
         return signs * _numbers(message[-4:], torch.float32).to(like.dtype)
@@ -121,12 +115,10 @@ class TopK:
         self.consensus_step = options.fraction
 
     def encode(self, vector: Tensor, *, number: int) -> Tensor:
-        """As in the protocol."""
         places = vector.abs().topk(num_kept(vector, self._fraction), sorted=False).indices
         return torch.cat([_bytes(places.to(torch.int32)), _bytes(vector[places])])
 
     def decode(self, message: Tensor, *, number: int, like: Tensor) -> Tensor:
-        """As in the protocol."""
         kept = num_kept(like, self._fraction)
         places = _numbers(message[: 4 * kept], torch.int32).long()
         return torch.zeros_like(like).index_put_((places,), _numbers(message[4 * kept :], like.dtype))
@@ -143,11 +135,9 @@ class RandomK:
         self.consensus_step = 0.5 * options.fraction
 
     def encode(self, vector: Tensor, *, number: int) -> Tensor:
-        """As in the protocol."""
         return _bytes(vector[self._places(vector, number)])
 
     def decode(self, message: Tensor, *, number: int, like: Tensor) -> Tensor:
-        """As in the protocol."""
         places = self._places(like, number)
         return torch.zeros_like(like).index_put_((places,), _numbers(message, like.dtype))
 

@@ -27,7 +27,6 @@ class SparseConfig:
     fraction: float = 0.01
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         return [] if 0 < self.fraction <= 1 else [f"fraction: {self.fraction} is not in (0, 1]"]
 
 
@@ -42,7 +41,6 @@ class TorusConfig:
     rows: int | None = None
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         return [f"rows: {self.rows} must be at least 2"] if self.rows is not None and self.rows < 2 else []
 
     def sides(self, size: int) -> tuple[int, int] | None:
@@ -85,7 +83,6 @@ class AllReduceConfig:
     compression: Component = NO_COMPRESSION
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         return list(_component_problems("compression", self.compression, COMPRESSION_OPTIONS))
 
 
@@ -103,7 +100,6 @@ class OuterConfig:
     nesterov: bool = True
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 0 < self.learning_rate <= 10:
             found.append(f"learning_rate: {self.learning_rate} is not in (0, 10]; 1 goes to the mean of the replicas")
@@ -133,7 +129,6 @@ class LocalSGDConfig:
     compression: Component = NO_COMPRESSION
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = [*_period_problems("period", self.period)]
         return [*found, *_component_problems("compression", self.compression, COMPRESSION_OPTIONS)]
 
@@ -165,7 +160,6 @@ class GossipConfig:
     workers: FreeWorkers = "processes"
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = [*_period_problems("publish_every", self.publish_every)]
         found += _component_problems("topology", self.topology, TOPOLOGY_OPTIONS)
         found += _component_problems("compression", self.compression, COMPRESSION_OPTIONS)

@@ -53,7 +53,6 @@ class ParameterServerConfig:
     workers: FreeWorkers = "processes"
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         for name in ("shards", "push_every", "fetch_every"):
             if getattr(self, name) < 1:

@@ -53,18 +53,15 @@ class FreeReplicas:
         """As in the protocol."""
 
     def total(self, tensor: Tensor) -> Tensor:
-        """As in the protocol."""
         return tensor
 
     def gather(self, message: Tensor) -> list[Tensor]:
-        """As in the protocol."""
         return [message]
 
     def exchange(self, sent: Mapping[int, Tensor], received: Mapping[int, Tensor]) -> None:
         """As in the protocol."""
 
     def take_bytes(self) -> int:
-        """As in the protocol."""
         return 0
 
 

@@ -39,7 +39,6 @@ class Gossip:
         self.replicas_differ = replicas.size > 1
 
     def step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:
-        """As in the protocol."""
         values = vector.values
         if self._consensus is None:
             self.load(values, {})
@@ -55,7 +54,6 @@ class Gossip:
         return StepResult(shares.stats, shares.norm, shares.skipped, self._replicas.take_bytes())
 
     def total(self, tensor: Tensor) -> Tensor:
-        """As in the protocol."""
         return self._replicas.total(tensor)
 
     def publish(self, values: Tensor) -> Tensor:
@@ -67,7 +65,6 @@ class Gossip:
         return {"rounds": torch.tensor(self._rounds)} if self._replicas.size > 1 else {}
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:
-        """As in the protocol."""
         self._consensus = values.clone()
         self._rounds = int(saved["rounds"]) if "rounds" in saved else 0
         if self._copies is not None:

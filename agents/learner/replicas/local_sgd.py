@@ -35,7 +35,6 @@ class LocalSGD:
         self.replicas_differ = replicas.size > 1
 
     def step(self, vector: SteppedVector, sums: Tensor, *, learning_rate: float) -> StepResult:
-        """As in the protocol."""
         if self._outer_point is None:
             self._outer_point = vector.values.clone()
         shares = shares_of(self._replicas, vector, sums)
@@ -49,7 +48,6 @@ class LocalSGD:
         )
 
     def total(self, tensor: Tensor) -> Tensor:
-        """As in the protocol."""
         return self._replicas.total(tensor)
 
     def publish(self, values: Tensor) -> Tensor:
@@ -66,7 +64,6 @@ class LocalSGD:
         return saved
 
     def load(self, values: Tensor, saved: Mapping[str, Tensor]) -> None:
-        """As in the protocol."""
         self._outer_point = saved["outer_point"].clone() if "outer_point" in saved else values.clone()
         self._momentum = saved["outer_momentum"].clone() if "outer_momentum" in saved else None
         self._inner_steps = int(saved["inner_steps"]) if "inner_steps" in saved else 0

@@ -138,7 +138,6 @@ class ParameterServer:
         self._connect()
 
     def take_tally(self) -> FreeTally:
-        """As in the protocol."""
         tally = FreeTally(tuple(self._lags), self._dropped, tuple(sorted(self._lost)))
         self._lags, self._lost, self._dropped = [], set(), 0
         return tally

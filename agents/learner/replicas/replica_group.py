@@ -61,7 +61,6 @@ class ProcessReplicas:
         self._bytes = 0
 
     def add_up(self, vector: Tensor) -> None:
-        """As in the protocol."""
         if self._group is not None:
             with lost_peers():
                 dist.all_reduce(vector, group=self._group)
@@ -72,7 +71,6 @@ class ProcessReplicas:
         return total_over(tensor, self._group)
 
     def gather(self, message: Tensor) -> list[Tensor]:
-        """As in the protocol."""
         if self._group is None:
             return [message]
         gathered = [torch.empty_like(message) for _ in range(self.size)]
@@ -82,7 +80,6 @@ class ProcessReplicas:
         return gathered
 
     def exchange(self, sent: Mapping[int, Tensor], received: Mapping[int, Tensor]) -> None:
-        """As in the protocol."""
         group = self._group
         if group is None:
             return
@@ -95,7 +92,6 @@ class ProcessReplicas:
         self._bytes += sum(tensor.nbytes for tensor in sent.values())
 
     def take_bytes(self) -> int:
-        """As in the protocol."""
         taken, self._bytes = self._bytes, 0
         return taken
 

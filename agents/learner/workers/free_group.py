@@ -71,6 +71,39 @@ class _Member:
     answer: Answer = None
 
 
+@dataclasses.dataclass
+class _Batches:
+    """Batches on their way through a group.
+
+    Fields:
+      held: of replicas (by rank) that begin together, once all of them have one. finished: and not yet returned.
+      lost: sentences about members that were lost since the last return.
+    """
+
+    held: list[tuple[int, Update]] = dataclasses.field(default_factory=list)
+    finished: list[Updated] = dataclasses.field(default_factory=list)
+    lost: list[str] = dataclasses.field(default_factory=list)
+
+    def take(self) -> UpdateResult:
+        """All that has finished or was lost since the last call."""
+        finished, self.finished = self.finished, []
+        lost, self.lost = self.lost, []
+        return merged(finished, lost=tuple(lost))
+
+
+@dataclasses.dataclass
+class _Saved:
+    """The last restart state, from which a member that returns begins. teacher: None without one."""
+
+    arrays: Arrays = dataclasses.field(default_factory=dict)
+    teacher: NDArray[np.generic] | None = None
+
+    def take(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Keep a state that is loaded."""
+        self.teacher = saved.get(TEACHER, self.teacher)
+        self.arrays = {name: array for name, array in saved.items() if name != TEACHER}
+
+
 class FreeGroup:
     """Replicas that wait for nobody, and the shards of their parameter server if they have one.
 
@@ -83,6 +116,8 @@ class FreeGroup:
       config: settings; its `stage_timeout_s` is the deadline of every answer, `start_timeout_s` that of a start.
       launcher: starts the members.
       clock: seconds.
+    Attributes:
+      device_type: "cpu" or "cuda", where the replicas compute.
     """
 
     def __init__(
@@ -104,14 +139,11 @@ class FreeGroup:
         self._workers: WorkerGroup | None = None
         self._members: list[_Member] = []
         self._idle: deque[int] = deque()
-        self._held: list[tuple[int, Update]] = []
-        self._finished: list[Updated] = []
-        self._lost: list[str] = []
+        self._batches = _Batches()
+        self._saved = _Saved()
         self._newest = np.zeros(layout.size, np.float32)
-        self._kept: Arrays = {}
-        self._teacher: NDArray[np.generic] | None = None
         self._gradient = np.zeros(0, np.float32)
-        self._device_type = "cpu"
+        self.device_type = "cpu"
 
     def start(self) -> None:
         """Start the members with the weights that they are built with.
@@ -132,18 +164,13 @@ class FreeGroup:
         except StageError:
             self.close()
             raise
-        self._device_type = cast(Description, answers[0]).device_type
+        self.device_type = cast(Description, answers[0]).device_type
         self.load(weights_alone(self.weights()))
 
     @property
     def _replicas(self) -> int:
         """Members that learn; the others are shards."""
         return self._config.pipeline.replicas
-
-    @property
-    def device_type(self) -> str:
-        """ "cpu" or "cuda", where the replicas compute."""
-        return self._device_type
 
     @property
     def num_ready(self) -> int:
@@ -164,12 +191,10 @@ class FreeGroup:
             self._look(timeout_s=LOOK_S)
         rank = self._idle.popleft()
         inputs = dataclasses.replace(inputs, microbatches_per_block=self._config.microbatches)
-        self._held.append((rank, Update(self._rows[rank].put(rows), inputs, gives_weights=False)))
+        self._batches.held.append((rank, Update(self._rows[rank].put(rows), inputs, gives_weights=False)))
         if not self._config.pipeline.waits_for_all or not self._idle:
             self._hand_out()
-        finished, self._finished = self._finished, []
-        lost, self._lost = self._lost, []
-        return merged(finished, lost=tuple(lost))
+        return self._batches.take()
 
     def gradients(self, blocks: Iterable[AnyRows], inputs: UpdateInputs) -> LossStats:
         """The summed gradient of a batch in the first replica, without a step; read it with `gradient_vector`."""
@@ -199,7 +224,7 @@ class FreeGroup:
         else:
             saved = cast(Arrays, self._ask(self._first_idle(), Save()))
         saved[WEIGHTS] = self.weights()
-        self._kept = saved
+        self._saved.arrays = saved
         return dict(saved)
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -211,14 +236,13 @@ class FreeGroup:
         weights_of_size(saved, self._layout.size)
         if self._workers is None:
             self.start()
-        self._held = []
+        self._batches.held = []
         while any(member.doing != IDLE for member in self._members):
             self._look(timeout_s=LOOK_S)
-        self._finished = []
-        self._teacher = saved.get(TEACHER, self._teacher)
-        self._kept = {name: array for name, array in saved.items() if name != TEACHER}
+        self._batches.finished = []
+        self._saved.take(saved)
         for rank in (*range(self._replicas, len(self._setups)), *range(self._replicas)):  # shards listen first
-            self._ask(rank, Load(self._part(rank, self._kept)))
+            self._ask(rank, Load(self._part(rank, self._saved.arrays)))
         self._idle = deque(range(self._replicas))
 
     def close(self) -> None:
@@ -232,9 +256,9 @@ class FreeGroup:
 
     def _hand_out(self) -> None:
         """Let the replicas with a batch begin."""
-        for rank, request in self._held:
+        for rank, request in self._batches.held:
             self._send(rank, request, BUSY)
-        self._held = []
+        self._batches.held = []
 
     def _send(self, rank: int, request: Request, doing: str) -> None:
         assert self._workers is not None
@@ -246,7 +270,7 @@ class FreeGroup:
         """The answer of a member, once it has finished what it does; again where it is lost meanwhile."""
         member = self._members[rank]
         while True:
-            while member.doing != IDLE or any(rank == holder for holder, _ in self._held):
+            while member.doing != IDLE or any(rank == holder for holder, _ in self._batches.held):
                 self._hand_out()
                 self._look(timeout_s=LOOK_S)
             if rank in self._idle:
@@ -287,12 +311,12 @@ class FreeGroup:
         """Take a member's answer, and let it do what comes next."""
         member = self._members[rank]
         if member.doing == STARTING:
-            newest: Arrays = {**self._kept, WEIGHTS: self.weights()}
+            newest: Arrays = {**self._saved.arrays, WEIGHTS: self.weights()}
             self._send(rank, Rejoin(self._part(rank, newest)), LOADING)
             return
         if isinstance(answer, Updated):
             member.failures = 0
-            self._finished.append(answer)
+            self._batches.finished.append(answer)
             if answer.tally.lost_shards:
                 self._look_after(answer.tally.lost_shards)
             else:
@@ -321,14 +345,14 @@ class FreeGroup:
             raise error
         if rank < self._replicas:
             batch = " and its batch with it" if member.doing == BUSY else ""
-            self._lost.append(f"replica {rank} was lost{batch}: {error}")
+            self._batches.lost.append(f"replica {rank} was lost{batch}: {error}")
         else:
             shard = rank - self._replicas
-            self._lost.append(
+            self._batches.lost.append(
                 f"shard {shard} was lost and is rebuilt from the newest weights, its moments from the last checkpoint: "
                 f"{error}"
             )
-        logger.warning(self._lost[-1])
+        logger.warning(self._batches.lost[-1])
         if rank in self._idle:
             self._idle.remove(rank)
         assert self._workers is not None
@@ -338,7 +362,8 @@ class FreeGroup:
     def _part(self, rank: int, saved: Mapping[str, NDArray[np.generic]]) -> Arrays:
         """The arrays that a member loads: a replica everything and the teacher, a shard its slice."""
         if rank < self._replicas:
-            return {**saved, TEACHER: self._teacher} if self._teacher is not None else dict(saved)
+            teacher = self._saved.teacher
+            return dict(saved) if teacher is None else {**saved, TEACHER: teacher}
         start, stop = self._bounds[rank - self._replicas]
         return {
             name: array[start:stop].copy() if is_vector(name) and array.size else array for name, array in saved.items()

@@ -48,7 +48,6 @@ class ThreadWorkerGroup:
         self._sent: dict[concurrent.futures.Future[Answer], int] = {}
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:
-        """As in the protocol."""
         asked = {
             self._members[rank].call(request): rank for rank, request in enumerate(requests) if request is not None
         }
@@ -64,17 +63,14 @@ class ThreadWorkerGroup:
         return answers
 
     def send(self, rank: int, request: Request) -> None:
-        """As in the protocol."""
         self._sent[self._members[rank].call(request)] = rank
 
     def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
-        """As in the protocol."""
         done, _ = concurrent.futures.wait(self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED)
         ranks = {future: self._sent.pop(future) for future in done}
         return [(rank, _answer(future, rank)) for future, rank in ranks.items()]
 
     def restart(self, rank: int) -> None:
-        """As in the protocol."""
         self._sent = {future: other for future, other in self._sent.items() if other != rank}
         self._members[rank].end()
         self._members[rank] = _Member(self._setups[rank])

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Protocol
 
 from league.agents.learner.errors import StageDiedError, StageError, StageHungError
-from league.agents.learner.workers.forked_workers import CAN_FORK, SERVER, ForkedProcess
+from league.agents.learner.workers.forked_workers import CAN_FORK, SERVER
 from league.agents.learner.workers.worker import Answer, Request, WorkerSetup
 from league.envs.workers.child_endings import wait_for_killed
+from league.envs.workers.forks import ForkedProcess
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,6 @@ class ProcessWorkerGroup:
             raise
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:
-        """As in the protocol."""
         if not self._processes:
             raise StageDiedError("the workers are not running")
         asked = {
@@ -130,11 +130,9 @@ class ProcessWorkerGroup:
         return self._processes
 
     def send(self, rank: int, request: Request) -> None:
-        """As in the protocol."""
         self._sent[self._threads.submit(self._ask, rank, request)] = rank
 
     def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
-        """As in the protocol."""
         done, _ = concurrent.futures.wait(self._sent, timeout=timeout_s, return_when=concurrent.futures.FIRST_COMPLETED)
         answers: list[tuple[int, Answer | StageError]] = []
         for future in done:
@@ -145,7 +143,6 @@ class ProcessWorkerGroup:
         return answers
 
     def restart(self, rank: int) -> None:
-        """As in the protocol."""
         self._processes[rank].kill()
         wait_for_killed(self._processes[rank])
         _end_traffic(self._connections[rank])
@@ -159,7 +156,6 @@ class ProcessWorkerGroup:
         self._processes[rank], self._connections[rank], self._lifelines[rank] = started
 
     def kill(self) -> None:
-        """As in the protocol."""
         for process in self._processes:
             process.kill()
         for process in self._processes:

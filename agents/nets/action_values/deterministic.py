@@ -37,7 +37,6 @@ class DeterministicConfig:
     noise: float = 0.01
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         found = [] if 1 <= self.critics <= 64 else [f"critics: {self.critics} is not in [1, 64]"]
         return found if 0 < self.noise <= 1 else [*found, f"noise: {self.noise} is not in (0, 1]"]
 

@@ -39,7 +39,6 @@ class QValuesConfig:
     epsilon: float = 0.01
 
     def problems(self) -> list[str]:
-        """Every invalid option, one sentence each that starts with the field's name."""
         return [] if 0 <= self.epsilon <= 1 else [f"epsilon: {self.epsilon} is not in [0, 1]"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,15 +16,15 @@ from league.config.auto import rules_actors, rules_cores, rules_league, rules_le
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
-from league.config.auto.teams import POLICIES, TEAMS, chosen_policies, chosen_teams
 from league.config.checks import section_problems
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
 from league.config.run_config import BudgetConfig, GameConfig, RunConfig
+from league.envs.facts.game_facts import ENOUGH_EPISODES, GameFacts
 from league.envs.plugins import admit
-from league.envs.protocol import EnvConfig, EnvSpec
-from league.envs.registry import BUILT_IN
+from league.envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.envs.registry import BUILT_IN, spec_of
 from league.errors import ConfigError
 
 EARLY_RULES: tuple[Rule, ...] = (*rules_run.RULES, *rules_network.RULES)
@@ -214,3 +215,53 @@ def _near_files(path: Path) -> str:
     names = [found.name for found in path.parent.iterdir() if found.suffix in (".yaml", ".yml")]
     near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
+
+
+TEAMS, POLICIES = "env.teams", "env.policies"
+
+
+def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
+    """The teams by what seats returned in random play; None if none show, or if the game has its own way to say it.
+
+    Seats with equal returns want the same, whatever the game calls them: against each other they would be taught that
+    a partner's mistake is their luck.
+    """
+    spec = game.spec
+    if not game.equal_seats or not spec.seat_names or spec.num_teams < spec.num_seats:
+        return None
+    grouped = {seat for group in game.equal_seats for seat in group}
+    groups = [*game.equal_seats, *((seat,) for seat in range(spec.num_seats) if seat not in grouped)]
+    teams = tuple(tuple(spec.seat_names[seat] for seat in group) for group in sorted(groups))
+    if not _fits(replace(env, teams=teams)):
+        return None
+    count = sum(len(group) for group in game.equal_seats)
+    where = f"{game.episodes} random games" if game.episodes >= ENOUGH_EPISODES else "all of random play"
+    reason = f"{count} seats earned the same as others, or nearly so, in {where}"
+    return AutoValue(TEAMS, [list(team) for team in teams], reason)
+
+
+def chosen_policies(env: EnvConfig, game: GameFacts) -> AutoValue | None:
+    """Networks for each role, where random play shows that seats with equal spaces do not have the same one.
+
+    A network that is shown the same for two roles would play both alike, and groups of seats have scales of rewards of
+    their own. None where all seats with equal spaces may share, or the game takes no groups.
+    """
+    if not game.roles:
+        return None
+    names = game.spec.seat_names
+    labels = [re.sub(r"[^A-Za-z0-9_-]", "_", names[group[0]])[:64] for group in game.roles]
+    if len(set(labels)) < len(labels):  # in letters of another script
+        labels = [f"seat-{group[0]}" for group in game.roles]
+    policies = {label: tuple(names[seat] for seat in group) for label, group in zip(labels, game.roles, strict=True)}
+    if not _fits(replace(env, policies=policies)):
+        return None
+    return AutoValue(POLICIES, {name: list(seats) for name, seats in policies.items()}, game.roles_differ)
+
+
+def _fits(env: EnvConfig) -> bool:
+    """True if the game takes these seats."""
+    try:
+        spec_of(env)
+    except EnvError:
+        return False
+    return True

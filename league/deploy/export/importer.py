@@ -34,7 +34,6 @@ class Imported:
     game_note: str
 
     def text(self) -> str:
-        """For people."""
         manifest = self.manifest
         what = f"a mixture of {len(manifest.members)} policies" if manifest.is_drawn else manifest.members[0].name
         memory = f"core state of {manifest.core_state.size}" if manifest.core_state.size else "no memory"

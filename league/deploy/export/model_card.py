@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.deploy.export.seat_table import seat_table
+import numpy as np
+
 from league.deploy.export.strength import CardReturn, Rating, Score, Strength
+from league.envs.adapters.seat_forms import SeatForm, SeatFormat
+from league.envs.adapters.space_codec import ActionCode, ObservationField
+from league.envs.protocol import ActionSpec, EnvSpec
 from league.judge.matches.evaluation import team_labels
+from league.policies.observation import MASK_FIELD
 from league.policies.package import PackageManifest
+from league.text_table import TextTable
 
 MAX_SHOWN = 16
 """Members that the card lists; the manifest has all."""
@@ -79,14 +85,13 @@ def _summary(manifest: PackageManifest) -> list[str]:
         f"{what}, trained by self-play in a league on `{manifest.game.id}`{kwargs}, with league "
         f"{manifest.league_version}. It was chosen as `{manifest.name}`: {manifest.reason}.",
         "",
-        "| member | weight | player | role | parent | env steps trained |",
-        "|---|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {one.name} | {one.weight:.4g} | {one.snapshot.player} | {one.snapshot.role} | {one.snapshot.parent or '-'} "
-        f"| {one.snapshot.trained_steps:,} |"
+    rows = [
+        (one.name, one.weight, (known := one.snapshot).player, known.role, known.parent or "-", known.trained_steps)
         for one in manifest.members[:MAX_SHOWN]
     ]
+    heads = ("member", "weight", "player", "role", "parent", "env steps trained")
+    lines += TextTable(heads, rows, (0, 2, 3, 4), ("", ".4g", "", "", "", ",")).markdown()
     return lines + ([f"\n{count - MAX_SHOWN} more are in the manifest."] if count > MAX_SHOWN else [])
 
 
@@ -97,45 +102,28 @@ def _options(kwargs: Mapping[str, Any]) -> str:
 def _ratings(ratings: tuple[Rating, ...], rated: int) -> list[str]:
     if not ratings:
         return []
-    return [
-        f"Elo among the {rated} policies rated in its run, with 95 % intervals:",
-        "",
-        "| member | Elo | interval | games |",
-        "|---|---|---|---|",
-        *(f"| {one.member} | {one.elo:.0f} | {one.low:.0f} to {one.high:.0f} | {one.games:,} |" for one in ratings),
-        "",
-    ]
+    rows = [(one.member, one.elo, f"{one.low:.0f} to {one.high:.0f}", one.games) for one in ratings]
+    table = TextTable(("member", "Elo", "interval", "games"), rows, forms=("", ".0f", "", ","))
+    return [f"Elo among the {rated} policies rated in its run, with 95 % intervals:", "", *table.markdown(), ""]
 
 
 def _scores(scores: tuple[Score, ...], greedy: bool | None, manifest: PackageManifest) -> list[str]:
     if not scores:
         return []
     teams = team_labels(manifest.game.spec())
-    return [
-        f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):",
-        "",
-        f"| opponent | games | score | interval | {' | '.join(f'as {team}' for team in teams)} |",
-        f"|---|---|---|---|{'---|' * len(teams)}",
-        *(
-            f"| {one.opponent} | {one.games} | {one.score:.3f} | {one.low:.3f} to {one.high:.3f} | "
-            f"{' | '.join(f'{value:.3f}' for value in one.by_team)} |"
-            for one in scores
-        ),
-        "",
-    ]
+    heads = ("opponent", "games", "score", "interval", *(f"as {team}" for team in teams))
+    rows = [(one.opponent, one.games, one.score, f"{one.low:.3f} to {one.high:.3f}", *one.by_team) for one in scores]
+    table = TextTable(heads, rows, forms=("", "", ".3f", "", *[".3f"] * len(teams)))
+    title = f"Scores against bots, {_how(greedy)}, without search (win 1, draw 1/2, loss 0; 95 % intervals):"
+    return [title, "", *table.markdown(), ""]
 
 
 def _returns(returns: tuple[CardReturn, ...], greedy: bool | None) -> list[str]:
     if not returns:
         return []
-    return [
-        f"Mean returns of a seat, {_how(greedy)}, without search (95 % intervals):",
-        "",
-        "| policy | games | mean return | interval |",
-        "|---|---|---|---|",
-        *(f"| {one.name} | {one.games} | {one.mean:.4g} | {one.low:.4g} to {one.high:.4g} |" for one in returns),
-        "",
-    ]
+    rows = [(one.name, one.games, one.mean, f"{one.low:.4g} to {one.high:.4g}") for one in returns]
+    table = TextTable(("policy", "games", "mean return", "interval"), rows, forms=("", "", ".4g"))
+    return [f"Mean returns of a seat, {_how(greedy)}, without search (95 % intervals):", "", *table.markdown(), ""]
 
 
 def _how(greedy: bool | None) -> str:
@@ -153,11 +141,9 @@ def _exact(strength: Strength) -> list[str]:
 
 
 def _interface(manifest: PackageManifest) -> list[str]:
-    lines = ["| observation field | shape | dtype | scale | transform |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {one.field} | {list(one.shape)} | {one.dtype} | {one.scale:.6g} | {one.transform} |"
-        for one in manifest.preprocessing
-    ]
+    heads = ("observation field", "shape", "dtype", "scale", "transform")
+    rows = [(one.field, list(one.shape), one.dtype, one.scale, one.transform) for one in manifest.preprocessing]
+    lines = TextTable(heads, rows, (0, 1, 2, 4), ("", "", "", ".6g")).markdown()
     mask = f"`action_mask` bool [{manifest.game.facts.actions.num_actions}], true where legal. "
     lines += [
         "",
@@ -202,3 +188,78 @@ def _use(manifest: PackageManifest) -> list[str]:
         "",
         "`league import PATH_OF_THIS_FOLDER` verifies the folder, and `sha256sum -c SHA256SUMS` its files.",
     ]
+
+
+MAX_NAMED = 4
+"""Seats of a kind that are named."""
+
+
+def seat_table(spec: EnvSpec) -> list[str]:
+    """A table in Markdown, a line for each kind of seat.
+
+    spec: with the format of the game's own, where it has one.
+    """
+    own = spec.user_format
+    names = spec.seat_names or tuple(str(number) for number in range(spec.num_seats))
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for seat, name in enumerate(names):
+        if isinstance(own, SeatFormat):
+            kind = _observation(own.forms[seat]), _action(own.forms[seat].code)
+        else:
+            kind = _fields(spec), _plain_action(spec.actions)
+        kinds.setdefault(kind, []).append(name)
+    rows = [(_listed(seats), *kind) for kind, seats in kinds.items()]
+    return TextTable(("seat", "observation", "action"), rows, range(3)).markdown()
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _observation(form: SeatForm) -> str:
+    if len(form.fields) == 1 and not form.fields[0].path:
+        return _field(form.fields[0])
+    kind = "tuple" if all(isinstance(field.path[0], int) for field in form.fields) else "dict"
+    parts = [f"`{'.'.join(map(str, field.path))}` {_field(field)}" for field in form.fields]
+    return f"{kind}: {', '.join(parts)}"
+
+
+def _field(field: ObservationField) -> str:
+    if field.one_hot_at is None:
+        return f"{field.spec.dtype} {list(field.spec.shape)}"
+    if len(field.counts) == 1:
+        return _numbers(field.lowest[0], field.counts[0])
+    return f"whole numbers [{len(field.counts)}]"
+
+
+def _numbers(lowest: int, count: int) -> str:
+    return f"{lowest} or {lowest + 1}" if count == 2 else f"{lowest} to {lowest + count - 1}"
+
+
+def _action(code: ActionCode) -> str:
+    if code.parts:
+        parts = ", ".join(f"`{part.key}` {_action(part.code)}" for part in code.parts)
+        return f"{'tuple' if code.is_tuple else 'dict'}: {parts}"
+    if code.spec.kind == "categorical":
+        return _numbers(code.start, code.spec.num_actions)
+    if code.starts is not None:
+        return f"whole numbers {list(code.starts.shape)}"
+    low, high = code.bounds or (np.float64(code.spec.low), np.float64(code.spec.high))
+    return f"{code.dtype} {list(code.spec.shape)} within {np.min(low):g} and {np.max(high):g}"
+
+
+def _fields(spec: EnvSpec) -> str:
+    shown = {name: array for name, array in spec.observations.items() if name not in spec.value_fields}
+    parts = [f"`{name}` {array.dtype} {list(array.shape)}" for name, array in shown.items()]
+    if spec.has_mask:
+        parts.append(f"`{MASK_FIELD}` [{spec.actions.num_actions}]")
+    return f"dict: {', '.join(parts)}"
+
+
+def _plain_action(actions: ActionSpec) -> str:
+    if actions.kind == "categorical":
+        return _numbers(0, actions.num_actions)
+    if actions.kind == "box":
+        return f"float32 {list(actions.shape)} within {actions.low:g} and {actions.high:g}"
+    return f"whole numbers {list(actions.shape)}"

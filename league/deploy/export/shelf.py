@@ -45,7 +45,6 @@ class ZooReport(JsonReport):
     rows: tuple[ZooRow, ...]
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"no trained policy lies in {' or '.join(self.places)}; `make zoo` trains some."
         cells = []

@@ -81,11 +81,9 @@ class TurnLoop:
         self._over = False
 
     def reset(self, seed: int) -> None:
-        """As in `Loop`."""
         self._turn, self._over = self._game.reset(seed), False
 
     def choose(self) -> tuple[Any, int]:
-        """As in `Loop`."""
         if self._over:
             return None, 0
         turn, spec = self._turn, self._game.spec
@@ -97,7 +95,6 @@ class TurnLoop:
         return np.array(actions, np.float32 if spec.actions.kind == "box" else np.int64), len(actions)
 
     def step(self, actions: Any) -> None:
-        """As in `Loop`."""
         self._turn = self._game.step(actions)
         self._over = bool(self._turn.ended[0])
 

@@ -46,7 +46,6 @@ class ServedContender:
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
-        """See `Contender.open`."""
         facts = json.loads(self.facts)
         fields = {name: array for name, array in game.spec.observations.items() if name not in game.spec.value_fields}
         if facts["observations"] != {name: [list(array.shape), array.dtype] for name, array in fields.items()}:
@@ -93,7 +92,6 @@ class RemotePolicy:
         self._failed: list[int] = []
 
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        """See `Policy.act`."""
         turn, slots = inputs.turn, inputs.slots
         seeds = rng.integers(2**31, size=len(slots)).tolist()
         seats = list(zip(turn.env_index[slots].tolist(), turn.seat[slots].tolist(), strict=True))
@@ -116,7 +114,6 @@ class RemotePolicy:
         return ActOutputs(actions=actions, log_probs=np.zeros(len(slots), np.float32), core=core)
 
     def failed_games(self) -> list[int]:
-        """See `Fallible`."""
         failed, self._failed = self._failed, []
         return failed
 

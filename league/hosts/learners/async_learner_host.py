@@ -129,7 +129,6 @@ class AsyncLearnerHost:
         self._thread.start()
 
     def install(self, task: InstallPlayer) -> None:
-        """As in the protocol."""
         self._request(lambda: self._install(task))
 
     def push(self, player: str, chunk: bytes, *, sender: str = "") -> Weights:
@@ -168,7 +167,6 @@ class AsyncLearnerHost:
             held.in_step.leave(sender)
 
     def published(self, player: str) -> Weights:
-        """As in the protocol."""
         held = self._get(player)
         held.asked = True
         return held.newest.weights
@@ -192,11 +190,9 @@ class AsyncLearnerHost:
         return [self._progress_of(player, held) for player, held in everyone]
 
     def reset(self, player: str, weights: Weights) -> None:
-        """As in the protocol."""
         self._request(lambda: self._reset(player, weights))
 
     def reconfigure(self, task: Reconfigure) -> None:
-        """As in the protocol."""
 
         def change() -> None:
             if task.player in self._held:
@@ -205,7 +201,6 @@ class AsyncLearnerHost:
         self._request(change)
 
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """As in the protocol."""
         return self._request(lambda: self._checkpoint(player))
 
     def close(self) -> None:

@@ -46,7 +46,6 @@ class SyncLearnerHost:
         self._first_version: dict[str, int] = {}
 
     def install(self, task: InstallPlayer) -> None:
-        """As in the protocol."""
         self._drop(task.player)
         self._learners[task.player] = player_learner(
             task, self._setup, self._spec, dtype=self._dtype, workers=Workers()
@@ -81,11 +80,9 @@ class SyncLearnerHost:
         return self._published_weights(player)
 
     def published(self, player: str) -> Weights:
-        """As in the protocol."""
         return self._published_weights(player)
 
     def newest(self, player: str) -> Newest:
-        """As in the protocol."""
         learner = self._learner(player)
         return Newest(
             self._published_weights(player),
@@ -95,14 +92,12 @@ class SyncLearnerHost:
         )
 
     def progress(self) -> list[LearnerProgress]:
-        """As in the protocol."""
         return [
             LearnerProgress(progress_of(player, learner), self._updates.get(player), learner.skipped_updates)
             for player, learner in self._learners.items()
         ]
 
     def reset(self, player: str, weights: Weights) -> None:
-        """As in the protocol."""
         learner = self._learner(player)
         learner.reset(weights)
         self._first_version[player] = learner.version
@@ -111,12 +106,10 @@ class SyncLearnerHost:
         self._sources[player] = self._source(player)
 
     def reconfigure(self, task: Reconfigure) -> None:
-        """As in the protocol."""
         if task.player in self._learners:
             self._learners[task.player].reconfigure(task.learner)
 
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """As in the protocol."""
         learner = self._learner(player)
         return CheckpointTaken(progress=progress_of(player, learner), saved=learner.save())
 

@@ -21,7 +21,7 @@ from typing import Any
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
 from league.hosts.on_ray import idle_agent, worker_request
-from league.hosts.on_ray.fork_server import ForkServer
+from league.hosts.on_ray.fork_server import HostForks
 from league.hosts.on_ray.nodes.shipped_files import runtime_env
 from league.http.socket_folder import folder_for_sockets
 from league.processes.child_process import run_within
@@ -125,7 +125,7 @@ class Cluster:
         if address == OWN:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
             self.folder = folder_for_sockets(len(SOCKET_PATH)) / stem
-        self._fork_server: ForkServer | None = None
+        self._fork_server: HostForks | None = None
         self._has_begun = False
 
     def start(self) -> None:
@@ -189,7 +189,7 @@ class Cluster:
         assert self.folder is not None
         self.folder.mkdir(mode=0o700)
         if sys.platform == "linux":  # elsewhere what was imported may have started threads
-            self._fork_server = ForkServer(self.folder)
+            self._fork_server = HostForks(self.folder)
         with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server), _own_signals():
             self._has_begun = True
             ray.init(
@@ -328,7 +328,7 @@ def _few_processes() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _forked_workers(server: ForkServer | None) -> Iterator[None]:
+def _forked_workers(server: HostForks | None) -> Iterator[None]:
     """A raylet started inside asks the server for its workers, if there is one."""
     if server is None:
         yield

@@ -136,7 +136,6 @@ class RemoteClient:
         self._pushed_to.clear()
 
     def weights(self, player: str) -> Weights:
-        """As in the protocol."""
         self._get(player, self._handles[player].weights.remote(player, have=self._have(player)))
         return self._held[player].weights
 

@@ -63,18 +63,15 @@ class RayRows:
     generation: int
 
     def wait(self, timeout_s: float) -> bool:
-        """As in the protocol."""
         return self.handles.wait(self.place, timeout_s) is not None
 
     def push(self, chunk: bytes, *, timeout_s: float) -> SourceReport:
-        """As in the protocol."""
         handle = self._handle()
         pushed = handle.push.remote(self.player, self.generation, chunk, timeout_s=timeout_s)
         counts: SourceReport = self._answer(handle, pushed, timeout_s=timeout_s)
         return counts
 
     def batch(self, *, timeout_s: float) -> RemoteBatch | None:
-        """As in the protocol."""
         handle = self._handle()
         asked = handle.batch.remote(self.player, self.generation, timeout_s=timeout_s)
         sample: Sample | None = self._answer(handle, asked, timeout_s=timeout_s)

@@ -165,11 +165,9 @@ class RayRuntime:
         return reports
 
     def add_actor_host(self) -> str:
-        """As in the protocol."""
         return self._roster.add_actor()
 
     def remove_actor_host(self, name: str) -> None:
-        """As in the protocol."""
         host = self._roster.hosts.pop(name, None)
         if host is not None:
             self._end(host)
@@ -181,7 +179,6 @@ class RayRuntime:
         return players
 
     def nodes(self) -> tuple[NodeInfo, ...]:
-        """As in the protocol."""
         return tuple(
             NodeInfo(str(node), node.address, node.cpus, node.gpus, hosts)
             for node, hosts in self._placement.nodes().items()

@@ -107,11 +107,9 @@ class RayWorkerGroup:
         return [collected.get(rank) for rank in range(len(requests))]
 
     def send(self, rank: int, request: Request) -> None:
-        """As in the protocol."""
         self._sent[self._actors[rank].handle.remote(request)] = rank
 
     def receive(self, *, timeout_s: float) -> list[tuple[int, Answer | StageError]]:
-        """As in the protocol."""
         if not self._sent:
             return []
         ready, _ = ray.wait(list(self._sent), num_returns=1, timeout=timeout_s)
@@ -125,14 +123,12 @@ class RayWorkerGroup:
         return answers
 
     def restart(self, rank: int) -> None:
-        """As in the protocol."""
         ray.kill(self._actors[rank], no_restart=True)
         self._sent = {reference: other for reference, other in self._sent.items() if other != rank}
         self._actors[rank] = self._actor(rank)
         self._start(rank)
 
     def kill(self) -> None:
-        """As in the protocol."""
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
         self._actors, self._sent = [], {}

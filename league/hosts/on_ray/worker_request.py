@@ -21,9 +21,6 @@ SETUP_WORKER = "LEAGUE_SETUP_WORKER"
 RAYLET = "RAY_RAYLET_PID"
 """The variable with the process id of the raylet."""
 
-LENGTH_BYTES = 4
-"""Of the number before a request."""
-
 ANSWER_S = 290.0
 """Longest wait for the server, which may be importing still; the raylet gives a worker up a little later."""
 
@@ -32,7 +29,7 @@ SETUP_OPTIONS = ("--language=", "--serialized-runtime-env-context=")
 
 
 def ask(address: str, command: list[str]) -> bool:
-    """Hand a command over to the server at an address.
+    """Hand a command over to the server at an address, as a `ForkRequest` of `envs/workers/forks.py`.
 
     Returns:
       False if there is no server any more.
@@ -40,13 +37,14 @@ def ask(address: str, command: list[str]) -> bool:
     Raises:
       TimeoutError: it did not answer in time.
     """
-    request = {"command": command, "environment": dict(os.environ), "folder": str(Path.cwd())}
+    numbers = [0, 1, 2]
+    request = {"words": command, "environment": dict(os.environ), "folder": str(Path.cwd()), "numbers": numbers}
     text = json.dumps(request).encode()
     with socket.socket(socket.AF_UNIX) as server:
         server.settimeout(ANSWER_S)
         try:
             server.connect(address)
-            socket.send_fds(server, [len(text).to_bytes(LENGTH_BYTES, "big")], [0, 1, 2])
+            socket.send_fds(server, [len(text).to_bytes(4, "big")], numbers)
             server.sendall(text)
             return bool(server.recv(1))
         except (ConnectionError, FileNotFoundError):

@@ -31,7 +31,6 @@ class BotContender:
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
-        """See `Contender.open`."""
         yield bot_policy(self.name, seed=conditions.seed)
 
 

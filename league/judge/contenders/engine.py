@@ -92,7 +92,6 @@ class EngineContender:
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
-        """See `Contender.open`."""
         notation = notation_of(game.env, game.spec)
         if notation is None or notation.game != self.plays:
             raise UnknownContender(f"{self.name} plays {self.plays}, and {game.env.id} is no such game.")
@@ -138,7 +137,6 @@ class EnginePolicy:
         return ActOutputs(actions=actions, log_probs=np.zeros(len(inputs.slots), np.float32), core=inputs.core)
 
     def failed_games(self) -> list[int]:
-        """See `Fallible`."""
         failed, self._failed = self._failed, []
         return failed
 

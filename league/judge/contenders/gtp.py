@@ -54,7 +54,6 @@ class GtpProgram:
 
     @property
     def title(self) -> str:
-        """See `EngineProgram`."""
         return self._title
 
     def move(self, position: Position, moves: Sequence[str], *, game: object) -> str:
@@ -73,7 +72,6 @@ class GtpProgram:
         return vertex
 
     def close(self) -> None:
-        """See `EngineProgram`."""
         self._process.end()
 
     def _ask(self, command: str, *, deadline_s: float = START_S) -> str:

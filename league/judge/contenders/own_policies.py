@@ -37,7 +37,6 @@ class OwnContender:
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
-        """See `Contender.open`."""
         bots = [
             (weight, BotPolicy(make_own_bot(self.loader, Path(path), seed=conditions.seed)))
             for weight, path in self.members

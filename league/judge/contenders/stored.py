@@ -50,7 +50,6 @@ class StoredContender:
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
-        """See `Contender.open`."""
         key = spec_hash(game.spec), conditions.greedy, conditions.search
         if key not in self.opened:
             loaded = self._loaded(game, conditions)

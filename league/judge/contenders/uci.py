@@ -54,11 +54,9 @@ class UciProgram:
 
     @property
     def title(self) -> str:
-        """See `EngineProgram`."""
         return str(self._protocol.id.get("name", "without a name"))
 
     def move(self, position: Position, moves: Sequence[str], *, game: object) -> str:
-        """See `EngineProgram`."""
         assert isinstance(position, ChessPosition)
         played = self._within(
             self._deadline_s, self._protocol.play(position.board, self._limit, game=game, info=chess.engine.INFO_NONE)
@@ -68,7 +66,6 @@ class UciProgram:
         return str(played.move.uci())
 
     def close(self) -> None:
-        """See `EngineProgram`."""
         if self._loop.is_closed():
             return
         if self._transport is not None:

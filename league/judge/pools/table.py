@@ -69,7 +69,6 @@ class PoolTable:
         return TextTable(heads, [[getattr(row, head) for head in heads] for row in self.rows]).csv()
 
     def text(self) -> str:
-        """For people."""
         head = (
             f"{self.game}: {counted(len(self.rows), 'policy', 'policies')}, {counted(self.games, 'game')} in "
             f"{counted(self.batches, 'batch', 'batches')},"

@@ -21,7 +21,6 @@ class ExactOptions:
     seconds: float = VISIT_S
 
     def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
         if self.seconds <= 0.0:
             yield f"seconds: {self.seconds} must be above 0"
 

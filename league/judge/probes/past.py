@@ -26,7 +26,6 @@ class PastOptions(PlayOptions):
     opponents: int = 5
 
     def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
         if self.opponents < 1:
             yield f"opponents: {self.opponents} must be at least 1"
         yield from super().problems()
@@ -45,7 +44,6 @@ class Past:
 
     @property
     def num_past(self) -> int:
-        """As in the protocol."""
         return self._options.opponents
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:

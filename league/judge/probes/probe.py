@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+import msgspec
+
 from league import higher_wings
 from league.core.state.records import ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
@@ -82,7 +84,6 @@ class PlayOptions:
     core_seconds: float = 20.0
 
     def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
         if self.games < 2:
             yield f"games: {self.games} must be at least 2"
         if self.core_seconds <= 0.0:
@@ -145,3 +146,11 @@ def make_probes(kinds: Sequence[Component]) -> dict[str, Probe]:
             raise ValueError(f"{place}: {kind_of(choice)} is there twice")
         made[kind_of(choice)] = make_probe(choice, place=place)
     return made
+
+
+class ProbeRequest(msgspec.Struct):
+    """One probe. limit_s: processor seconds that it may take. digests: snapshot -> sha256 of its weights."""
+
+    task: ProbeTask
+    limit_s: float
+    digests: dict[str, str]

@@ -23,8 +23,7 @@ from league.core.state.commands import BeginProbe, Command, EndProbe, SpendProbe
 from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import LeagueState
 from league.judge.probes.first_probe import START_CORE_SECONDS
-from league.judge.probes.probe import Probe, make_probes
-from league.judge.probes.request import ProbeRequest
+from league.judge.probes.probe import Probe, ProbeRequest, make_probes
 from league.processes.line_worker import LineWorker, LineWorkerFailed
 from league.processes.processor_time import children_cpu_seconds, cpu_seconds
 

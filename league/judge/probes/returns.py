@@ -10,8 +10,7 @@ from league.core.state.records import ProbeReading
 from league.errors import LeagueError
 from league.judge.matches.match import Match
 from league.judge.matches.timed import Deadline, play_all
-from league.judge.probes.clock import ProbeClock
-from league.judge.probes.matches import SUBJECT
+from league.judge.probes.matches import SUBJECT, ProbeClock
 from league.judge.probes.probe import DoesNotFit, PlayOptions, Subject
 
 MEAN_RETURN = "mean_return"

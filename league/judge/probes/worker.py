@@ -23,8 +23,7 @@ from league.envs.plugins import first_line
 from league.envs.protocol import EnvError
 from league.envs.registry import spec_of
 from league.errors import LeagueError
-from league.judge.probes.probe import DoesNotFit, Subject, make_probes
-from league.judge.probes.request import ProbeRequest
+from league.judge.probes.probe import DoesNotFit, ProbeRequest, Subject, make_probes
 from league.policies.loaded_policy import LoadedPolicy
 from league.policies.loading import build_policy
 from league.policies.trust import read_config

@@ -150,20 +150,16 @@ class PlayHere:
 
     @property
     def num_busy(self) -> int:
-        """See `BatchPlayers`."""
         return 0 if self._job is None else 1
 
     @property
     def has_room(self) -> bool:
-        """See `BatchPlayers`."""
         return self._job is None
 
     def give(self, job: BatchJob) -> None:
-        """See `BatchPlayers`."""
         self._job = job
 
     def wait(self) -> Sequence[BatchOutcome]:
-        """See `BatchPlayers`."""
         job, self._job = self._job, None
         if job is None:
             return ()

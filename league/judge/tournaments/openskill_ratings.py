@@ -56,7 +56,6 @@ class SkillsReport(JsonReport):
     model: str = "openskill"
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"{self.run}: nothing is rated yet"
         rows = [(row.policy, row.mu, row.sigma, row.ordinal, row.games) for row in self.rows]

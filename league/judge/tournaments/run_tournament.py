@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from league.config.plugin_names import absolute_game, outside_names
+from league.envs.notation.game_record import game_record
+from league.envs.notation.notation import notation_of
 from league.envs.plugins import is_admitted
 from league.envs.protocol import EnvConfig
 from league.envs.registry import spec_of
 from league.errors import LeagueError
-from league.judge.contenders.contender import Contender, plain_game
+from league.judge.contenders.contender import Contender, Game, plain_game
 from league.judge.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.judge.matches.contest import ContestConditions
+from league.judge.matches.game_moves import PlayedGame
+from league.judge.matches.match import seat_holders
 from league.judge.tournaments.batches import BatchOutcome, Where
 from league.judge.tournaments.folder import Begun, TournamentFolder, require_same
 from league.judge.tournaments.formats import format_named
-from league.judge.tournaments.game_records import records_of
 from league.judge.tournaments.page import tournament_page
 from league.judge.tournaments.play_round import field_of, play_round, players_of
-from league.judge.tournaments.records import BatchPlayed, TournamentConfig, TournamentCreated
+from league.judge.tournaments.records import BatchKey, BatchPlayed, TournamentConfig, TournamentCreated
 from league.judge.tournaments.tournament import Tournament
 from league.judge.tournaments.tournament_report import TournamentReport, report_of, sprt_csv, tournament_csv
 from league.policies.trust import is_trusted
@@ -154,4 +157,34 @@ def _env_of(created: TournamentCreated, contenders: tuple[Contender, ...]) -> En
             if one.game is not None and (one.game.env.id, one.game.env.kwargs) == (plain.id, plain.kwargs)
         ),
         plain,
+    )
+
+
+EVENT = "League tournament"
+
+
+def records_of(game: Game, key: BatchKey, names: Sequence[str], played: Sequence[PlayedGame]) -> str:
+    """The records of games of two seats; empty where their moves have no names.
+
+    Args:
+      names: of the contenders in the batch's lineup.
+    """
+    notation = notation_of(game.env, game.spec) if game.spec.num_seats == 2 else None
+    if notation is None or len(names) != 2:
+        return ""
+    return "\n".join(
+        game_record(
+            notation,
+            one.moves,
+            names=seat_holders(game.spec, names, one.rotation),
+            returns=one.returns,
+            tags={
+                "Event": EVENT,
+                "Site": "?",
+                "Date": "????.??.??",
+                "Round": f"{key.round + 1}.{key.number + 1}.{one.group + 1}",
+                "Opening": f"{one.opening} random moves",
+            },
+        )
+        for one in played
     )

@@ -57,7 +57,6 @@ class DiffReport(JsonReport):
     verdict: str
 
     def text(self) -> str:
-        """For people."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

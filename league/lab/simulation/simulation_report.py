@@ -116,7 +116,6 @@ class SimulationReport(JsonReport):
     metrics_bytes: int = 0
 
     def text(self) -> str:
-        """For people."""
         days = max(self.done_s / DAY_S, 1e-9)
         low, middle, high = self.games_per_pair
         lines = [

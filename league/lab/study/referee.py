@@ -49,7 +49,6 @@ class TournamentReferee:
         self._where = Where(jobs)
 
     def play(self, path: Path, runs: tuple[Path, Path], *, seed: int) -> MatchFigure:
-        """As in the protocol."""
         config = TournamentConfig(
             written=tuple(f"{run}:{AUTO}" for run in runs),
             games=self._compare.games,

@@ -65,7 +65,6 @@ class CompareConfig:
     opening_plies: int = 2
 
     def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
         if (self.by == "column") != bool(self.column):
             yield f"column: {self.column!r} does not go with by: {self.by}; only by: column takes one, and needs it"
         if self.least <= 0.0:

@@ -113,7 +113,6 @@ class StudyReport(JsonReport):
         )
 
     def text(self) -> str:
-        """For people."""
         return "\n\n".join([*(table.text() for table in self.tables()), "\n".join(self.sentences())])
 
     def sentences(self) -> list[str]:

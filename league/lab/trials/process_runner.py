@@ -23,7 +23,6 @@ class ProcessRunner:
         self._logs = logs
 
     def run(self, job: TrialJob) -> TrialResult:
-        """As in the protocol."""
         found = read_result(Path(job.result))
         if found is not None:
             return found

@@ -60,7 +60,6 @@ class Strike:
 
     @property
     def name(self) -> str:
-        """For people."""
         return f"{self.kind} {self.target}"
 
 

@@ -96,7 +96,6 @@ class ChaosVerdict(JsonReport):
         return {"ok": self.holds}
 
     def text(self) -> str:
-        """For people."""
         strikes = ", ".join(f"{number} x {name}" for name, number in sorted(self.strikes.items())) or "none"
         lines = [
             f"{self.run}: {'holds' if self.holds else 'does NOT hold'} (seed {self.seed}, {self.seconds:.0f} s)",

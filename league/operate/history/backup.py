@@ -80,7 +80,6 @@ class BackupReport(JsonReport):
         return {"ok": not self.left_out}
 
     def text(self) -> str:
-        """For people."""
         return "\n".join(
             [
                 f"{self.backup}: {self.run} up to event {self.event:,} ({self.event - self.since:,} new), "

@@ -45,7 +45,6 @@ class DeletionReport(JsonReport):
         return f"{self.run} for good: {what}, {size_text(self.freed_bytes)}{kept}"
 
     def text(self) -> str:
-        """For people."""
         return f"{'removed' if self.done else 'would remove'} {self.words}"
 
 

@@ -72,7 +72,6 @@ class ForkReport(JsonReport):
         return {"warnings": sum(point.is_warning for point in self.players)}
 
     def text(self) -> str:
-        """For people."""
         games = "continue as they were" if self.same_games else "start again"
         return "\n".join(
             [

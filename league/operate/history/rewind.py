@@ -70,7 +70,6 @@ class RewindReport(JsonReport):
         return {"warnings": sum(point.is_warning for point in self.players)}
 
     def text(self) -> str:
-        """For people."""
         where = f"set aside in {self.set_aside}" if self.set_aside else "to be set aside"
         games = "continue as they were" if self.same_games else "start again"
         return "\n".join(

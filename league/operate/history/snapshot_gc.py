@@ -53,7 +53,6 @@ class GcReport(JsonReport):
     done: bool = False
 
     def text(self) -> str:
-        """For people."""
         going = [*self.retired, *self.waiting]
         size = f"{self.freed_bytes / 1e6:.1f} MB"
         if not self.done:

@@ -65,7 +65,6 @@ class Bundle(JsonReport):
     problems: tuple[str, ...]
 
     def text(self) -> str:
-        """For people."""
         lines = [f"{self.path}: {self.num_bytes / 1024:,.0f} KiB, {len(self.parts)} files, no weights, secrets removed"]
         return "\n".join([*lines, *(f"* not in it: {problem}" for problem in self.problems)])
 

@@ -49,7 +49,6 @@ class SmallGame:
         return self.form.plans(tables_of(self.states, policies))
 
     def nash_conv(self, policy: PolicyFunction | Mixture) -> float:
-        """See `nash_conv`."""
         weights, members = weighed(policy)
         return self.form.nash_conv(weights @ self.plans(members))
 

@@ -22,7 +22,6 @@ class CommandOptions:
     deadline_s: float = 10.0
 
     def problems(self) -> Iterator[str]:
-        """Invalid settings, one sentence each that starts with the field's name."""
         if not self.argv or not self.argv[0]:
             yield "argv: give a program and its arguments, as [notify-send, league]"
         if not 0.0 < self.deadline_s <= 600.0:
@@ -38,7 +37,6 @@ class CommandSink:
         self._process: subprocess.Popen[bytes] | None = None
 
     def deliver(self, news: AlertNews) -> None:
-        """As in the protocol."""
         program = self._options.argv[0]
         try:
             process = self._process = subprocess.Popen(
@@ -65,7 +63,6 @@ class CommandSink:
             raise AlertSinkFailed(f"{program} ended with exit code {process.returncode}")
 
     def close(self) -> None:
-        """As in the protocol."""
         process = self._process
         if process is not None and process.poll() is None:
             end_group(process.pid)

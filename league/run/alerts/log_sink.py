@@ -16,7 +16,6 @@ class LogSink:
         self._storage = context.storage
 
     def deliver(self, news: AlertNews) -> None:
-        """As in the protocol."""
         when = datetime.fromtimestamp(news.at).isoformat(sep=" ", timespec="seconds")
         line = f"{when} {news.state} {news.alert}: {news.text}".replace("\n", " ")
         try:

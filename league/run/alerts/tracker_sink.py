@@ -16,7 +16,6 @@ class TrackerSink:
         self._storage = context.storage
 
     def deliver(self, news: AlertNews) -> None:
-        """As in the protocol."""
         try:
             self._storage.append_line(self._path, msgspec.json.encode(news))
         except StorageError as error:

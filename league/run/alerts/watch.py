@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,8 +14,7 @@ from league.config.run_config import AlertsConfig
 from league.envs.component_choice import kind_of
 from league.errors import ConfigError
 from league.run.alerts.condition import AlertInputs, Condition, make_condition
-from league.run.alerts.courier import Courier
-from league.run.alerts.sink import AlertContext, AlertNews, AlertSink, make_alert_sink
+from league.run.alerts.sink import AlertContext, AlertNews, AlertSink, AlertSinkFailed, make_alert_sink
 from league.store.run_folder import AlertStatus, RunFolder
 from league.store.storage import Storage
 
@@ -128,3 +131,67 @@ def _made(
     if problems:
         raise ConfigError(source, problems)
     return conditions, sinks
+
+
+MAX_WAITING = 100
+"""News that may wait for a sink; further ones are dropped and counted."""
+
+PAUSES_S = (1.0, 10.0)
+"""Pauses before a failed delivery is tried again; after these it is given up."""
+
+CLOSE_S = 2.0
+"""Longest wait, at the end of a run, for news that are under way."""
+
+
+class Courier:
+    """One sink and its thread. kind: name of the sink, for messages."""
+
+    def __init__(self, kind: str, sink: AlertSink, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
+        self._kind = kind
+        self._sink = sink
+        self._pauses_s = pauses_s
+        self._waiting: queue.Queue[AlertNews | None] = queue.Queue(MAX_WAITING)
+        self._stopping = threading.Event()
+        self._troubles: deque[str] = deque(maxlen=MAX_WAITING)
+        self._thread = threading.Thread(target=self._work, name=f"alerts-{kind}", daemon=True)
+        self._thread.start()
+
+    def send(self, news: AlertNews) -> None:
+        """Have the news delivered; returns at once."""
+        try:
+            self._waiting.put_nowait(news)
+        except queue.Full:
+            self._troubles.append(f"The alert sink {self._kind} is too slow: news of {news.alert} were dropped.")
+
+    def troubles(self) -> list[str]:
+        """Sentences on what went wrong since the last call."""
+        return [self._troubles.popleft() for _ in range(len(self._troubles))]
+
+    def close(self, *, wait_s: float = CLOSE_S) -> None:
+        """Deliver what waits within `wait_s` seconds, then give it up; may be called twice."""
+        if not self._stopping.is_set():
+            until = time.monotonic() + wait_s
+            with contextlib.suppress(queue.Full):
+                self._waiting.put(None, timeout=wait_s)  # a full queue has no room for the end yet
+                self._thread.join(max(until - time.monotonic(), 0.0))
+            self._stopping.set()
+            self._sink.close()
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            news = self._waiting.get()
+            if news is None:
+                return
+            self._deliver(news)
+
+    def _deliver(self, news: AlertNews) -> None:
+        for pause_s in (*self._pauses_s, None):
+            try:
+                self._sink.deliver(news)
+            except Exception as error:  # boundary: a sink may be code of others, and nothing of it may end the thread
+                reason = str(error) if isinstance(error, AlertSinkFailed) else type(error).__name__
+            else:
+                return
+            if pause_s is None or self._stopping.wait(pause_s):
+                self._troubles.append(f"The alert sink {self._kind} did not take news of {news.alert}: {reason}.")
+                return

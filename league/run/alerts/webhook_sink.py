@@ -32,7 +32,6 @@ class WebhookOptions:
     deadline_s: float = 5.0
 
     def problems(self) -> Iterator[str]:
-        """Invalid settings, one sentence each that starts with the field's name."""
         if bool(self.url) == bool(self.url_from):
             yield "url: give it, or the environment variable that holds it as url_from"
         for field in ("url_from", "token_from"):
@@ -61,7 +60,6 @@ class WebhookSink:
         self._client = httpx.Client(headers=headers, timeout=options.deadline_s, trust_env=False)
 
     def deliver(self, news: AlertNews) -> None:
-        """As in the protocol."""
         host = urlsplit(self._url).hostname
         try:
             request = self._client.build_request("POST", self._url, json=asdict(news))
@@ -73,5 +71,4 @@ class WebhookSink:
             raise AlertSinkFailed(f"{host} answered {answer.status_code}")
 
     def close(self) -> None:
-        """As in the protocol."""
         self._client.close()

@@ -124,7 +124,6 @@ class _HeavyImports(MetaPathFinder):
         self._shown = shown
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        """As in the protocol."""
         del path, target
         if fullname in HEAVY:
             self._shown.before_heavy_import()

@@ -89,7 +89,6 @@ class JsonlSink:
         return self._size
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """As in the protocol."""
         if self._closed:
             return
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
@@ -105,7 +104,6 @@ class JsonlSink:
                 self._warn(f"Metrics are not being kept: {error} Training continues.")
 
     def close(self) -> None:
-        """As in the protocol."""
         self._closed = True
 
     def _thin(self) -> None:

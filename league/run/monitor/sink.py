@@ -129,12 +129,10 @@ class GuardedSink:
         self._failed = False
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """As in the protocol."""
         if not self._failed:
             self._call(lambda: self._sink.log(step, values))
 
     def close(self) -> None:
-        """As in the protocol."""
         self._call(self._sink.close)
 
     def _call(self, action: Callable[[], None]) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from league.core.state.commands import Refused
+import numpy as np
+
+from league.core.league import apply, decide
+from league.core.state.commands import Command, Refused
+from league.core.state.state import LeagueState
 from league.envs.text.number_text import number_text
 from league.run.operations.host_plans import plan_actor_hosts, plan_drain, plan_park, plan_unpark
 from league.run.operations.mark_plans import plan_pin, plan_tag, plan_untag
@@ -25,7 +30,6 @@ from league.run.operations.plans import (
     plan_snapshots,
     plan_undo,
 )
-from league.run.operations.rehearsal import rehearse
 
 Kind = Literal["text", "number", "integer", "json"]
 Value = object
@@ -357,3 +361,21 @@ def _fits(kind: Kind, value: Value) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) and (kind == "number" or isinstance(value, int))
+
+
+def rehearse(state: LeagueState, commands: Sequence[Command]) -> None:
+    """Decide on commands one after the other, each after those before it; the state stays as it is.
+
+    Raises:
+      Refused: one of them does not fit the league as it stands.
+    """
+    rng, later = np.random.default_rng(0), state
+    for number, command in enumerate(commands):
+        if number == 1:  # a copy is dear, and most plans are one command
+            later = copy.deepcopy(state)
+            for event in decide(later, commands[0], rng):
+                apply(later, event)
+        events = decide(later, command, rng)
+        if later is not state:
+            for event in events:
+                apply(later, event)

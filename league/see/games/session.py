@@ -7,14 +7,14 @@ and in games with hidden information the others' thoughts come after the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.acting.policy import ActInputs, Evaluating, Policy
-from league.envs.protocol import EnvConfig, EnvSpec, Turn
+from league.envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from league.envs.rendering.frames import make_shown
 from league.envs.rendering.renderer import seat_name
 from league.envs.rendering.renderers import PUBLIC_MOVES
@@ -40,6 +40,34 @@ class _Past:
     by_person: bool
     core: tuple[NDArray[np.float32], ...]
     rng: Any
+
+
+@dataclass
+class _Course:
+    """A game up to now, made again from its seed where moves are taken back.
+
+    Fields:
+      rng: of all draws but those of the game. core: [S] core states of the policies.
+      past: the steps; moves: what people may read of each. returns: of the seats, once the game is over.
+    """
+
+    recorder: ReplayRecorder
+    turn: Turn
+    rng: np.random.Generator
+    core: list[NDArray[np.float32]]
+    follower: GameFollower
+    past: list[_Past] = field(default_factory=list)
+    moves: list[tuple[SeatMove, ...]] = field(default_factory=list)
+    returns: tuple[float, ...] = ()
+
+    def take(self, past: _Past, env: BatchedEnv) -> None:
+        """Make a step."""
+        self.turn = self.recorder.step_with(past.actions, past.decisions)
+        ended = bool(self.turn.ended[0])
+        self.moves.append(self.follower.advance(past.actions, env, self.turn, ended=ended, said=past.decisions))
+        self.past.append(past)
+        if ended:
+            self.returns = tuple(float(value) for value in self.turn.returns[0])
 
 
 def accepts_moves_by_hand(spec: EnvSpec) -> bool:
@@ -84,18 +112,18 @@ class GameSession:
         self._holders = tuple(holders)
         self._hides = spec.hidden_information if hides is None else hides
         self._hides_moves = self._hides and spec.env_id not in PUBLIC_MOVES
-        self._begin()
+        self._course = self._begun()
         self._settle()
 
     @property
     def over(self) -> bool:
         """True once the game has ended."""
-        return self._recorder.complete
+        return self._course.recorder.complete
 
     @property
     def num_steps(self) -> int:
         """Steps of the game so far."""
-        return len(self._past)
+        return len(self._course.past)
 
     def choose(self, action: int) -> None:
         """Make the person's move; the others move until the person must act again or the game ends.
@@ -117,17 +145,17 @@ class GameSession:
         Raises:
           IllegalMove: there is none, or the end has shown what was hidden.
         """
-        mine = [number for number, past in enumerate(self._past) if past.by_person]
+        mine = [number for number, past in enumerate(self._course.past) if past.by_person]
         if not mine:
             raise IllegalMove("there is no move of yours to take back.")
         if self.over and self._hides:
             raise IllegalMove("the game is over and has shown what was hidden: no move can be taken back.")
-        kept, undone = self._past[: mine[-1]], self._past[mine[-1]]
-        self._begin()
+        kept, undone = self._course.past[: mine[-1]], self._course.past[mine[-1]]
+        course = self._course = self._begun()
         for past in kept:
-            self._apply(past)
-        self._core = [core.copy() for core in undone.core]
-        self._rng.bit_generator.state = undone.rng
+            course.take(past, self._env)
+        course.core = [core.copy() for core in undone.core]
+        course.rng.bit_generator.state = undone.rng
 
     def hint(self) -> Hint | None:
         """The advisor's thoughts on the person's position; None where nobody must act or it says nothing."""
@@ -136,7 +164,7 @@ class GameSession:
             return None
         decision = decision_of(self._advisor.evaluate(self._inputs(slot)))
         ranked = sorted(((p, a) for a, p in enumerate(decision.probs) if p > 0), reverse=True)
-        name = self._follower.action_name
+        name = self._course.follower.action_name
         thoughts = tuple(Thought(action, name(self.seat, action), chance) for chance, action in ranked)
         return Hint(decision.value, thoughts)
 
@@ -146,7 +174,7 @@ class GameSession:
         Args:
           evaluation: whether thoughts of policies are shown, the advisor's among them.
         """
-        spec, scene = self._env.spec, self._follower.scene(self.seat if not self.over or self._hides else None)
+        spec, scene = self._env.spec, self._course.follower.scene(self.seat if not self.over or self._hides else None)
         names = tuple(seat_name(spec, place) for place in range(spec.num_seats))
         return SessionView(
             env=self._config.id,
@@ -158,15 +186,15 @@ class GameSession:
             options=() if self.over else self._options(),
             moves=self._shown_moves(evaluation=evaluation),
             hint=self.hint() if evaluation else None,
-            returns=self._returns if self.over else None,
-            can_take_back=any(past.by_person for past in self._past) and not (self.over and self._hides),
-            simultaneous=len(self._turn.seat) > 1,
+            returns=self._course.returns if self.over else None,
+            can_take_back=any(past.by_person for past in self._course.past) and not (self.over and self._hides),
+            simultaneous=len(self._course.turn.seat) > 1,
         )
 
     def replay(self) -> Replay:
         """The record of the game, which must be over."""
         assert self.over, "the game has not ended"
-        return self._recorder.replay(self._holders, tags={"kind": "played by a person"})
+        return self._course.recorder.replay(self._holders, tags={"kind": "played by a person"})
 
     def opinion(self, written: str, advisors: Advisors, *, name: str, since: int) -> Opinion:
         """The moves of another policy in each position so far; in a game that hides, in the person's place alone.
@@ -177,24 +205,21 @@ class GameSession:
           See `Advisors.ask`.
         """
         seat = self.seat if self._hides and not self.over else None
-        return advisors.ask(written, self._recorder.replay(self._holders), 0, name=name, since=since, seat=seat)
+        return advisors.ask(written, self._course.recorder.replay(self._holders), 0, name=name, since=since, seat=seat)
 
     def close(self) -> None:
         """Close the game."""
         self._env.close()
 
-    def _begin(self) -> None:
-        """Start the game from its seed."""
-        self._recorder = ReplayRecorder(self._config, self._env)
-        self._turn: Turn = self._recorder.reset(self._seed)
-        self._recorder.opened()
-        self._rng = np.random.default_rng([self._seed, 1])
+    def _begun(self) -> _Course:
+        """The game from its seed."""
+        recorder = ReplayRecorder(self._config, self._env)
+        turn: Turn = recorder.reset(self._seed)
+        recorder.opened()
         everyone = [*self._policies[: self.seat], self._advisor, *self._policies[self.seat + 1 :]]
-        self._core = [np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32) for policy in everyone]
-        self._follower = GameFollower(self._env, self._turn)
-        self._past: list[_Past] = []
-        self._moves: list[tuple[SeatMove, ...]] = []
-        self._returns: tuple[float, ...] = ()
+        core = [np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32) for policy in everyone]
+        rng = np.random.default_rng([self._seed, 1])
+        return _Course(recorder, turn, rng, core, GameFollower(self._env, turn))
 
     def _settle(self) -> None:
         """Let the policies move until the person must act or the game is over."""
@@ -206,40 +231,31 @@ class GameSession:
 
     def _step(self, action: int | None) -> None:
         """One step of the game. action: of the person, None where it is not their turn."""
-        core = tuple(part.copy() for part in self._core)
-        rng = self._rng.bit_generator.state
-        decisions = evaluations(self._env, self._turn, self._policies, self._core)
-        actions = act(self._env, self._turn, self._policies, self._core, self._rng)
+        course = self._course
+        core = tuple(part.copy() for part in course.core)
+        rng = course.rng.bit_generator.state
+        decisions = evaluations(self._env, course.turn, self._policies, course.core)
+        actions = act(self._env, course.turn, self._policies, course.core, course.rng)
         slot = self._slot()
         if slot is not None:
             assert action is not None
             actions[slot] = action
-            if self._advisor is not None and self._core[self.seat].size:
+            if self._advisor is not None and self._course.core[self.seat].size:
                 # The advisor remembers what it has seen; what it would have done counts for nothing.
                 seen = self._advisor.act(self._inputs(slot), np.random.default_rng(0))
-                self._core[self.seat] = seen.core
-        self._apply(_Past(actions, tuple(decisions), slot is not None, core, rng))
-
-    def _apply(self, past: _Past) -> None:
-        self._turn = self._recorder.step_with(past.actions, past.decisions)
-        ended = bool(self._turn.ended[0])
-        self._moves.append(
-            self._follower.advance(past.actions, self._env, self._turn, ended=ended, said=past.decisions)
-        )
-        self._past.append(past)
-        if ended:
-            self._returns = tuple(float(value) for value in self._turn.returns[0])
+                self._course.core[self.seat] = seen.core
+        self._course.take(_Past(actions, tuple(decisions), slot is not None, core, rng), self._env)
 
     def _slot(self) -> int | None:
         """The person's slot of the present turn; None where it is not their turn."""
-        slots = np.flatnonzero(self._turn.seat == self.seat)
+        slots = np.flatnonzero(self._course.turn.seat == self.seat)
         return int(slots[0]) if slots.size and not self.over else None
 
     def _inputs(self, slot: int) -> ActInputs:
-        return ActInputs(self._env, self._turn, np.array([slot]), self._core[self.seat])
+        return ActInputs(self._env, self._course.turn, np.array([slot]), self._course.core[self.seat])
 
     def _legal(self) -> list[int]:
-        slot, mask = self._slot(), self._turn.action_mask
+        slot, mask = self._slot(), self._course.turn.action_mask
         if slot is None:
             return []
         if mask is None:
@@ -248,13 +264,13 @@ class GameSession:
         return legal
 
     def _options(self) -> tuple[Option, ...]:
-        return tuple(Option(action, self._follower.action_name(self.seat, action)) for action in self._legal())
+        return tuple(Option(action, self._course.follower.action_name(self.seat, action)) for action in self._legal())
 
     def _shown_moves(self, *, evaluation: bool) -> tuple[tuple[SeatMove, ...], ...]:
         """Every step's moves as the person may see them."""
         tells = evaluation and (self.over or not self._hides)
         shown = []
-        for moves in self._moves:
+        for moves in self._course.moves:
             row = []
             for move in moves:
                 hidden = self._hides_moves and not self.over and move.seat != self.seat

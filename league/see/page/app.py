@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_type_hints
 
 import msgspec
@@ -14,7 +16,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from league.envs.plugins import load
 from league.errors import LeagueError
-from league.see.page.asset_files import Asset, read_assets
 from league.see.page.guard import API, App, Guard, Keys
 from league.see.page.page_parts import ROUTES, SECTIONS
 from league.see.page.runs.library import Library, UnknownRun
@@ -94,3 +95,35 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _told(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 404 if isinstance(error, UnknownRun) else 422)
+
+
+FOLDER = Path(__file__).parent / "assets"
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
+"""Suffix -> content type; other files, such as licences, are not served."""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file. etag: by which a browser asks whether its copy is still good."""
+
+    content: bytes
+    content_type: str
+    etag: str
+
+
+def read_assets() -> Mapping[str, Asset]:
+    """Path below `FOLDER` -> file."""
+    found = {}
+    for path in sorted(FOLDER.rglob("*")):
+        if path.suffix in TYPES and path.is_file():
+            content = path.read_bytes()
+            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            found[path.relative_to(FOLDER).as_posix()] = Asset(content, TYPES[path.suffix], etag)
+    return found

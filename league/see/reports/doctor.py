@@ -31,7 +31,6 @@ class DoctorReport(JsonReport):
     counts: str
 
     def text(self) -> str:
-        """For people."""
         if not self.findings:
             return (
                 f"{self.run}: nothing found by {self.checks} checks over {counted(self.games, 'game')} ({self.counts})"

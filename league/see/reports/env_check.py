@@ -53,7 +53,6 @@ class EnvReport(JsonReport):
         return {**share, "ok": not self.problems}
 
     def text(self) -> str:
-        """For people."""
         count = len(self.problems)
         places = f"{count} place" if count == 1 else f"{count} places"
         verdict = f"breaks the contract in {places}" if count else "ready to train on"

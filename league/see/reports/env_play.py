@@ -79,7 +79,6 @@ class Measures:
         return max(rates) / self.bare if self.bare and rates else None
 
     def lines(self) -> Iterator[str]:
-        """For people."""
         rates = ", ".join(f"{speed.decisions_per_core_s:,.0f} with {speed.num_envs}" for speed in self.speeds)
         games = "game" if [speed.num_envs for speed in self.speeds] == [1] else "games"
         yield f"speed: {rates} {games}, decisions a core-second"

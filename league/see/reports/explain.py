@@ -32,7 +32,6 @@ class SettingRow:
     meaning: str
 
     def text(self) -> str:
-        """For people."""
         lines = [f"{self.key} = {setting_text(self.value)}", f"    {self.origin}", f"    {self.meaning}".rstrip()]
         return "\n".join(line for line in lines if line)
 
@@ -44,7 +43,6 @@ class Explanation(JsonReport):
     settings: tuple[SettingRow, ...]
 
     def text(self) -> str:
-        """For people."""
         return "\n".join(row.text() for row in self.settings)
 
 

@@ -42,7 +42,6 @@ class HostsReport(JsonReport):
     rows: tuple[HostRow, ...]
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"{self.run}: no host, as the run is not live"
         rows = [

@@ -57,7 +57,6 @@ class MetaGameReport(JsonReport):
     model: str = "meta-game"
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"{self.run}: there is nothing to compare yet"
         heads, forms = ("policy", "Nash", "v Nash", "alpha-rank", "mixture"), ("", ".3f", "+z.3f", ".3f", ".3f")

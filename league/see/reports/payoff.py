@@ -67,7 +67,6 @@ class PayoffReport(JsonReport):
     seat_names: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"{self.run}: {'no games yet' if self.is_competitive else 'a game of one team has no opponents'}"
         heads = ("home", "away", "win rate", "lower", "games", "weigh now", "by seat")

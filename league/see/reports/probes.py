@@ -46,7 +46,6 @@ class ProbesReport(JsonReport):
     expected: str = ""
 
     def text(self) -> str:
-        """For people."""
         if not self.ended and not self.open:
             return f"{self.run}: nothing was probed yet. {self.expected}"
         lines = [f"{self.run}: {self.ended} probes in {self.core_seconds:.1f} core-seconds"]

@@ -26,9 +26,7 @@ class RatingReport(Protocol):
         """As one JSON object, its `rows` one for each policy."""
         ...
 
-    def text(self) -> str:
-        """For people."""
-        ...
+    def text(self) -> str: ...
 
 
 def read_rating_model(path: Path, model: str) -> RatingReport:

@@ -36,7 +36,6 @@ class RatingsReport(JsonReport):
     is_competitive: bool = True
 
     def text(self) -> str:
-        """For people."""
         if not self.rows:
             return f"{self.run}: {'nothing is rated yet' if self.is_competitive else ONE_TEAM}"
         rows = [(row.policy, row.elo, f"[{row.low:+z.0f}, {row.high:+z.0f}]", row.games) for row in self.rows]

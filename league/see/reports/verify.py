@@ -39,7 +39,6 @@ class VerifyReport(JsonReport):
         return {"ok": not self.problems}
 
     def text(self) -> str:
-        """For people."""
         verdict = "holds" if not self.problems else f"does NOT hold: {counted(len(self.problems), 'problem')}"
         return "\n".join(
             [

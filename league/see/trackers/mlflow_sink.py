@@ -32,7 +32,6 @@ class MlflowConfig:
     players: int = 16
 
     def problems(self) -> Iterator[str]:
-        """Invalid settings, one sentence each that starts with the field's name."""
         if not self.address:
             yield "tracking_uri: give it, or set the environment variable MLFLOW_TRACKING_URI"
         if not self.experiment:

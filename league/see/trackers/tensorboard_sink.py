@@ -49,7 +49,6 @@ class TensorboardSink:
         self._config = context.config
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """As in the protocol."""
         if self._closed or not self._spacing.is_due(values):
             return
         self._step = int(step)

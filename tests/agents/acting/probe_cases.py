@@ -16,9 +16,9 @@ from league.agents.acting.policy import ActInputs, ActOutputs
 from league.agents.unroll.unroll import ASKED, Unrolls, UnrollSpec
 from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.pettingzoo import AecEnv, ParallelEnv
-from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from league.envs.protocol import BatchedEnv, EnvConfig
 from league.envs.registry import make
+from tests.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe, RawTurnProbe
 from tests.oracles.probe_unrolls import CORE_SIZE, Rules, action_of, log_prob_of, who
 

@@ -15,11 +15,11 @@ from league.agents.acting.outcome_counter import OutcomeCounter
 from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from league.agents.unroll.unroll import UnrollSpec, concatenate
 from league.envs.bots import RandomBot
-from league.envs.counting_games import LastMoveProbe, TurnProbe
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
 from tests.agents.acting import probe_cases as cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy, first_difference, play
+from tests.envs.counting_games import LastMoveProbe, TurnProbe
 from tests.envs.trajectories import seed_of
 from tests.oracles.probe_unrolls import Rules, expected_games, expected_unrolls
 

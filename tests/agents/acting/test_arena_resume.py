@@ -12,13 +12,13 @@ from league.agents.acting.arena import Arena
 from league.agents.acting.policy import ActInputs, ActOutputs
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 from league.envs.bots import RandomBot, legal_actions
-from league.envs.counting_games import TurnProbe
 from league.envs.protocol import EnvConfig
 from league.envs.registry import BUILT_IN, make
 from league.envs.sampling import uniform_legal
 from league.envs.sub_actions import draw_sub_actions
 from tests.agents.acting import probe_cases as cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy, play
+from tests.envs.counting_games import TurnProbe
 from tests.oracles.probe_unrolls import Rules
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from league.agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient
-from league.agents.acting.central.core_table import CoreTable
-from league.agents.acting.central.inference_host import InferenceHost, InferenceRequest, Part
+from league.agents.acting.central.inference_host import CoreTable, InferenceHost, InferenceRequest, Part
 from league.agents.acting.central.shared_rows import RowSizes, SharedRows, block_size
 from league.agents.acting.policy import ActInputs, CoreRows
 from league.envs.registry import make, spec_of

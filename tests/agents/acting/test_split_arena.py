@@ -17,13 +17,13 @@ from league.agents.acting.outcome_counter import AssignmentTotals, OutcomeCounte
 from league.agents.acting.split_arena import SplitArena
 from league.agents.nets.network import build_network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
-from league.envs.counting_games import TurnProbe
 from league.envs.protocol import BatchedEnv, EnvConfig, Turn
 from league.envs.registry import make
 from tests.agents.acting import probe_cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy
 from tests.agents.acting.test_arena_resume import equal_unrolls
 from tests.agents.acting.test_central import CASES, Served, served, table_of, weights_of
+from tests.envs.counting_games import TurnProbe
 
 SIZES, LEASES = (3, 2), (11, 13)
 PROBE = [Assignment(("home", "home"), (True, True))]

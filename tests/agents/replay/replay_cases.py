@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.agents.learner.data.row_source_config import ReplayConfig
-from league.agents.replay.rate_limiter import RateLimiter
-from league.agents.replay.replay_table import ReplayTable
+from league.agents.replay.replay_table import RateLimiter, ReplayTable
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.replay.row_files import MappedRows, memory_of
 from league.agents.unroll.synthetic import synthetic_unrolls

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from league.agents.replay.first_errors import first_errors
+from league.agents.replay.replay_source import first_errors
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import UnrollSpec
 from tests.agents.learner.learner_cases import BOARD_GAME

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.agents.learner.data.row_source_config import ReplayConfig
-from league.agents.replay.rate_limiter import RateLimiter
+from league.agents.replay.replay_table import RateLimiter
 from tests.oracles.prioritised_replay import LiteralLimiter
 
 RATIOS = st.sampled_from([0.25, 0.5, 1.0, 2.0, 7.5, 32.0])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from league.agents.replay import row_files
-from league.agents.replay.rate_limiter import RateLimiter
+from league.agents.replay.replay_table import RateLimiter
 from league.agents.replay.row_bytes import RowLayout, checksums_of
 from league.agents.replay.row_files import NoDiskSpaceError
 from tests.agents.replay.replay_cases import held, rows_of, table_of

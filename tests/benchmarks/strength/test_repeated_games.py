@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.strength.repeated_games import is_repeated, nash_conv, pairwise_values, whole_range
+from benchmarks.strength.games.repeated_games import is_repeated, nash_conv, pairwise_values, whole_range
 from league.envs.protocol import EnvConfig
 from league.policies.exact.behaviours import Fields, PolicyFunction, uniform
 from league.policies.exact.small_game import NoExactValue

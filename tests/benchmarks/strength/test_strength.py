@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.report import Report
 from benchmarks.strength import __main__ as strength
-from benchmarks.strength import connect_four, exploiters, robustness, tic_tac_toe
+from benchmarks.strength import exploiters, robustness
+from benchmarks.strength.games import connect_four, tic_tac_toe
 from benchmarks.strength.runs import FOLDER_WORDS, HALF, LATEST, LEAGUE, Plan
 from league.config.loading import load_config
 from league.policies.loading import OpenRun, open_run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.strength.odd_units import kuhn, one_seat
-from benchmarks.strength.units import MODULE, VARIANTS
+from benchmarks.strength.units.__main__ import MODULE, VARIANTS
+from benchmarks.strength.units.odd_units import kuhn, one_seat
 from league.envs.facts.random_play import RandomPlay
 from league.envs.protocol import EnvConfig
 from league.policies.exact.behaviours import uniform

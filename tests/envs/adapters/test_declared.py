@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from pettingzoo import AECEnv, ParallelEnv
 
 from league.envs.adapters.bare import bare_rate
-from league.envs.adapters.frames import frame_of
+from league.envs.adapters.external import frame_of
 from league.envs.adapters.gymnasium import GymnasiumEnv
 from league.envs.adapters.gymnasium_arrays import vector_env
 from league.envs.adapters.pettingzoo import ParallelEnv as ParallelGames

@@ -18,9 +18,9 @@ from league.envs.adapters.gymnasium_arrays import ArrayEnv
 from league.envs.adapters.spaces import action_code, flat_mask
 from league.envs.bots import RandomBot
 from league.envs.conformance import check_env
-from league.envs.counting_games import SimultaneousProbe
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
+from tests.envs.counting_games import SimultaneousProbe
 from tests.envs.oracles import raw_arrays
 from tests.envs.oracles.lockstep import first_difference, own_copy
 from tests.envs.oracles.raw_probes import RawSingleProbe

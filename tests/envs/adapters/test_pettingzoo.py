@@ -14,10 +14,10 @@ from pettingzoo import ParallelEnv as PettingZooParallel
 from pettingzoo.classic import connect_four_v3
 
 from league.envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
-from league.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from league.envs.games.connect_four import ConnectFour
 from league.envs.protocol import EnvConfig, EnvError
 from league.envs.registry import make
+from tests.envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from tests.envs.oracles.lockstep import first_difference
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawTurnProbe
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from league.envs.bots import RandomBot
 from league.envs.facts.clocks import CLOCKS, Clocks
 from league.envs.facts.core_speed import WORK_S
-from league.envs.facts.episode_log import MAX_GUESSED_TURNS, UNENDED_TURNS
 from league.envs.facts.game_facts import GameFacts
-from league.envs.facts.game_statistics import GameStatistics
+from league.envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics
 from league.envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
 from league.envs.games.tic_tac_toe import TicTacToe
 from league.envs.plugins import admit

@@ -1,4 +1,4 @@
-"""The games of `league.envs.counting_games` as plain PettingZoo and Gymnasium envs that adapters must reproduce.
+"""The games of `tests.envs.counting_games` as plain PettingZoo and Gymnasium envs that adapters must reproduce.
 
 Written with dicts and counters in the style of each API, so that only the rules of the probes are shared.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from league.envs.counting_games import NUM_ACTIONS, is_legal, lengths_of, reward_of
+from tests.envs.counting_games import NUM_ACTIONS, is_legal, lengths_of, reward_of
 
 FIELDS = {"counter": spaces.Box(-1, 1e6, (3,), np.float32), "echo": spaces.Box(-1, 10, (1,), np.float32)}
 MASK = {"action_mask": spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)}

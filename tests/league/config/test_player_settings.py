@@ -20,7 +20,7 @@ from league.core.state.league_config import LeagueConfig
 from league.core.state.state_codec import decode, encode
 from league.envs.registry import spec_of
 from league.errors import ConfigError
-from league.run.preset_remarks import player_remarks
+from league.run.launch import player_remarks
 
 OWN: dict[str, Any] = {
     "learner": {"algorithm": {"kind": "ppo", "epochs": 2}, "batch_rows": 16, "pipeline": {"threads": 2}},

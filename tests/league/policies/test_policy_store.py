@@ -25,7 +25,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.hosts.protocol import InstallPlayer
 from league.policies import policy_store as policies_module
 from league.policies.policy_store import PolicyStore, spec_hash
-from league.run.frozen_weights import FrozenWeights
+from league.run.effects import FrozenWeights
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import socket
 import sys
@@ -11,14 +12,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from league.config.plugin_names import outside_names
+from league.envs.registry import spec_of
 from league.http.address import Listening
+from league.http.listeners import tcp_listener
+from league.http.server import ServerLimits, make_server, served_in_threads
 from league.http.token_file import token_in
+from league.judge.pools.core.records import GrantedBatch, PoolGame
 from league.judge.pools.folder import PoolFolder
+from league.judge.pools.play import env_of
+from league.judge.pools.policies import ReadyPolicies
 from league.judge.pools.pool import Pool, open_pool
-from league.judge.pools.run import run_here, run_processes
-from league.judge.pools.service.client import PoolClient
-from league.judge.pools.service.server import serving
-from league.judge.pools.service.worker import work
+from league.judge.pools.run import play_granted, run_here, run_processes, trusted_weights
+from league.judge.pools.service.app import make_app
+from league.judge.pools.service.client import AnswerRefused, PoolClient, PoolServiceError
+from league.policies.trust import is_trusted, require_trusted
 from league.processes.stop_signals import stop_signals
 from league.progress import ProgressLine
 from league.wording import counted
@@ -124,3 +132,84 @@ def stopped_by_signals(seconds: float | None) -> Iterator[threading.Event]:
     finally:
         if timer is not None:
             timer.cancel()
+
+
+LIMITS = ServerLimits(max_requests=256)
+
+
+@contextlib.contextmanager
+def serving(pool: Pool, token: str, where: Listening) -> Iterator[str]:
+    """Serve a pool for as long as the block takes; gives its URL.
+
+    Raises:
+      AddressError: the address is not safe, or cannot be listened on.
+    """
+    with contextlib.closing(tcp_listener(where)) as listener:
+        server = make_server(make_app(pool, token, hosts=where.names), LIMITS, where=where)
+        with served_in_threads([(server, listener)], name="pool server"):
+            yield where.url(listener.getsockname()[1])
+
+
+IDLE_S = 1.0
+"""Pause where there is nothing to play."""
+
+
+def work(
+    client: PoolClient,
+    *,
+    still: Callable[[], bool],
+    idle: Callable[[float], object],
+    progress: Callable[[int], object] = lambda games: None,
+) -> int:
+    """Play batches while `still` says yes; returns the games that were counted.
+
+    Args:
+      idle: waits so many seconds. progress: given the games so far.
+    Raises:
+      PoolServiceError: no pool answers, or it does not take this worker. Untrusted: it names code from outside.
+    """
+    game = _joined(client, still)
+    if game is None:
+        return 0
+    if not is_trusted(client.url):
+        require_trusted(outside_names({"env": {"id": game.env_id, "kwargs": game.options}}), what="the pool")
+    spec = spec_of(dataclasses.replace(env_of(game), workers=0))
+    ready = ReadyPolicies(env_of(game), spec, trusted_weights(client.weights, client.url), pool=client.url)
+    games = 0
+    while still():
+        try:
+            granted = client.lease()
+            if granted is None:
+                idle(IDLE_S)
+                continue
+            games += _play(client, game, granted, ready, still)
+        except PoolServiceError:
+            if still():
+                raise
+        progress(games)
+    return games
+
+
+def _joined(client: PoolClient, still: Callable[[], bool]) -> PoolGame | None:
+    """The game of the pool; None where the worker was stopped before it answered."""
+    try:
+        return client.hello()
+    except PoolServiceError:
+        if still():
+            raise
+        return None
+
+
+def _play(
+    client: PoolClient, game: PoolGame, granted: GrantedBatch, ready: ReadyPolicies, still: Callable[[], bool]
+) -> int:
+    """Play one batch; returns its games if they were counted."""
+    lease, answer = granted.lease, play_granted(game, granted, ready, still=still)
+    try:
+        if answer.result is None:
+            client.fail(lease, answer.reason, gave_up=answer.gave_up, lacks=answer.lacks)
+            return 0
+        client.finish(lease, answer.result)
+    except AnswerRefused:  # the lease was given up meanwhile: its games count for nothing
+        return 0
+    return lease.games

@@ -23,7 +23,6 @@ MAX_WRITING = 2
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     writing = threading.Semaphore(MAX_WRITING)
 
     @router.get("/compare")

@@ -56,7 +56,6 @@ class RunCourse(msgspec.Struct, frozen=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
 
     @router.get("/runs/{run}/course")
     def course(run: str) -> Response:

@@ -46,7 +46,6 @@ class FittedChoice(msgspec.Struct, frozen=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     begun = DeedsBegun(library, may_name_code=not keys.is_secure)
 
     @router.get("/deeds")

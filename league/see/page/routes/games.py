@@ -44,7 +44,6 @@ class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     store = _Store()
 
     @router.get("/runs/{run}/replays/{file}")

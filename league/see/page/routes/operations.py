@@ -39,7 +39,6 @@ class Intended(msgspec.Struct, frozen=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
 
     @router.post("/runs/{run}/operations/{name}/plan")
     async def plan(run: str, name: str, request: Request) -> Response:

@@ -64,7 +64,6 @@ class PoolPictures:
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     del keys
     pictures = PoolPictures()
 

@@ -34,7 +34,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     watching, rows = asyncio.Semaphore(MAX_WATCHING), ListedRuns()
 
     @router.post("/session")

@@ -25,7 +25,6 @@ class SweepPicture(msgspec.Struct, frozen=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.see.page.page_parts.ROUTES`."""
     del keys
     reading = threading.Lock()
 

@@ -13,6 +13,7 @@ from league.see.reports.figures.meta_game import MetaGame
 from league.see.reports.figures.payoff_matrix import PayoffMatrix
 from league.see.reports.figures.ratings_over_time import RatingsOverTime
 from league.see.reports.figures.yardsticks import YardstickFigures
+from league.text_table import TextTable
 from league.wording import counted
 
 MAX_ROWS = 30
@@ -154,15 +155,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
     """A table; its last `numbers` columns stand right. More rows than `MAX_ROWS` are counted and left out."""
     listed = list(rows)
-    left = len(heads) - numbers
-    yield "| " + " | ".join(map(_escaped, heads)) + " |"
-    yield "|" + "|".join("---" if place < left else "---:" for place in range(len(heads))) + "|"
-    for row in listed[:MAX_ROWS]:
-        yield "| " + " | ".join(_escaped(cell) for cell in row) + " |"
+    yield from TextTable(heads, listed[:MAX_ROWS], range(len(heads) - numbers)).markdown()
     if len(listed) > MAX_ROWS:
         yield from ("", f"{len(listed) - MAX_ROWS:,} more rows are in the JSON and the CSV.")
     yield ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

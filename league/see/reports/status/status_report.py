@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from league.config.commented import chosen_in
+from league.core.player_account import PlayerAccount
+from league.envs.text.number_text import number_text
 from league.json_report import JsonReport
-from league.see.reports.status.daemon_lines import amounts, daemon_fields, daemon_text, trouble_lines
 from league.see.reports.status.league_status import LeagueStatus, league_status
-from league.see.reports.status.player_lines import player_lines
 from league.see.reports.status.run_size import disk_bytes
 from league.store.journaled_league import state_of_run
-from league.store.run_folder import RunAccount, RunFolder
+from league.store.run_folder import RunAccount, RunFolder, Troubles
 from league.store.supervision import read_supervision
-from league.wording import counted, setting_text, size_text
+from league.wording import counted, duration_text, noun_for, seat_text, setting_text, size_text
 
 SCREEN_LINES = 23
 """Of a terminal of 24, under the command itself."""
@@ -76,7 +77,6 @@ class StatusReport(JsonReport):
         return "\n".join(["chosen for this game and budget (`league explain` tells more):", *rows])
 
     def text(self) -> str:
-        """For people."""
         return "\n".join(self._lines())
 
     def screen(self, *, width: int = 80) -> str:
@@ -153,3 +153,83 @@ def _supervision_status(folder: RunFolder) -> SupervisionStatus:
     if record is None:
         return SupervisionStatus()
     return SupervisionStatus(record.is_alive(folder), record.restarts, record.last_crash, record.gave_up)
+
+
+def player_lines(player: PlayerAccount, seat_names: Sequence[str]) -> Iterator[str]:
+    """Yields a row of the table of players, and its last games if there were any. seat_names: of the game, or none."""
+    yield (
+        f"  {player.player:<24} {player.role:<18} version {player.version:>7,}  "
+        f"{player.trained_steps:>13,} trained steps  "
+        f"{player.games:>10,} {noun_for(player.games, 'game'):<5}  "
+        f"{player.snapshots:>4} {noun_for(player.snapshots, 'snapshot'):<9}  "
+        f"{player.resets:>3} {noun_for(player.resets, 'reset'):<6}  "
+    ) + ("unrated" if player.rating is None else f"{player.rating:+z.0f} Elo")
+    if player.mean_return is not None:
+        yield f"    lately {', '.join(_last_games(player, player.mean_return, seat_names))}"
+
+
+def _last_games(player: PlayerAccount, mean_return: float, seat_names: Sequence[str]) -> Iterator[str]:
+    seats = [f"{seat_text(seat_names, seat)} {number_text(mean, 4)}" for seat, mean in enumerate(player.seat_returns)]
+    yield f"return {number_text(mean_return, 4)}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")
+    yield f"{player.episode_length:.1f} decisions an episode"
+    if player.score is not None:
+        yield f"score {player.score:.2f}"
+    if player.lost_steps:
+        yield f"{player.lost_steps:,} trained steps lost"
+
+
+WORTH_TELLING_S = 60.0
+"""Age of a live daemon's heartbeat above which it is reported: the daemon is busy or hangs."""
+SHOWN = ("phase", "workers", "steps_per_s", "message", "trained_s", "alerts")
+"""Fields of the heartbeat in `league status --json`, with the troubles; totals there are the journal's."""
+
+
+def daemon_text(account: RunAccount) -> str:
+    """The phase, the daemon's process, and why it ended."""
+    status = account.status
+    who = f"pid {status.daemon.pid}" if account.live else "not running"
+    if account.began and (not account.live or account.age_s > WORTH_TELLING_S):
+        who += f", last heard of {duration_text(round(account.age_s, 1))} ago"
+    return f"{status.phase} ({who})" + (f", {status.message}" if status.message else "")
+
+
+def amounts(account: RunAccount) -> Iterator[str]:
+    """Yields the time trained and the budget that is left, where the daemon reported them."""
+    trained_s, left = account.status.trained_s, budget_left(account)
+    if trained_s is not None:
+        yield f"trained for {duration_text(trained_s)}"
+    if left is None:
+        return
+    known = f"{left:.0%} of the budget left"
+    if account.left_s:
+        known += f", about {duration_text(account.left_s)}"
+    yield known
+
+
+def budget_left(account: RunAccount) -> float | None:
+    """Fraction of the budget in [0, 1] that is left; None before the daemon has reported one."""
+    spent = account.status.budget_spent
+    return None if spent is None else 1.0 - spent
+
+
+def trouble_lines(account: RunAccount) -> Iterator[str]:
+    """Yields alerts, the call that does not come back, and parked hosts; nothing of a sound run."""
+    for alert in account.status.alerts:
+        age = duration_text(max(time.time() - alert.since, 0.0))
+        yield f"alert {alert.alert} ({age} ago): {alert.text}"
+    if account.status.stuck:
+        yield f"stuck: {account.status.stuck}"
+    if account.status.parked:
+        yield f"parked, tried again every few minutes: {', '.join(account.status.parked)}; see logs/daemon.log"
+
+
+def daemon_fields(account: RunAccount) -> Mapping[str, object]:
+    """The daemon in JSON."""
+    fields = asdict(account.status)
+    return {
+        "live": account.live,
+        "pid": account.status.daemon.pid,
+        "heartbeat_age_s": round(account.age_s, 1),
+        "budget_left": budget_left(account),
+        **{name: fields[name] for name in (*SHOWN, *Troubles.__dataclass_fields__)},
+    }

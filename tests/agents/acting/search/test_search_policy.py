@@ -14,11 +14,10 @@ from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs
 from league.agents.acting.search.config import SearchConfig, game_problems
 from league.agents.acting.search.gumbel import Gumbel
-from league.agents.acting.search.plain_network import PlainNetwork
 from league.agents.acting.search.positions import Roots
 from league.agents.acting.search.puct import Puct, visit_policy
 from league.agents.acting.search.search import Search
-from league.agents.acting.search.search_policy import NetworkJudge, SearchPolicy, _nodes_of
+from league.agents.acting.search.search_policy import NetworkJudge, PlainNetwork, SearchPolicy, _nodes_of
 from league.agents.acting.search.trees import Trees
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.network import build_network

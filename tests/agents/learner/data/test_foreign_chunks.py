@@ -11,9 +11,9 @@ import pytest
 
 from league.agents.learner.data.feeder import Feeder
 from league.agents.unroll.builder import UnrollBuilder
+from league.agents.unroll.ring import MAX_REWARD, check_unrolls
 from league.agents.unroll.synthetic import synthetic_unrolls
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
-from league.agents.unroll.unroll_check import MAX_REWARD, check_unrolls
 from league.envs.protocol import ActionSpec, EnvSpec, multi_categorical
 from tests.agents.learner.learner_cases import BOARD_GAME, COMMANDS, CONTROL, LSTM, network_of, small_config, unrolls_of
 

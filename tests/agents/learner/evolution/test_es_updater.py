@@ -14,11 +14,10 @@ from league.agents.learner.algorithms.evolution_config import ESConfig
 from league.agents.learner.algorithms.objective import LossWeights
 from league.agents.learner.config import EVOLUTION, LearnerConfig
 from league.agents.learner.evolution import noise_table as tables
-from league.agents.learner.evolution.es_updater import ESUpdater
+from league.agents.learner.evolution.es_updater import ESUpdater, centred_ranks
 from league.agents.learner.evolution.evolution_updater import Evolving, make_evolving
 from league.agents.learner.evolution.noise_table import NoiseTable
 from league.agents.learner.evolution.published import CandidateWeights, EvolvedWeights, WeightsFollower, WeightSteps
-from league.agents.learner.evolution.ranks import centred_ranks
 from league.agents.learner.learner import Learner
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.unroll.episodes import SeatEpisodes

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from league.agents.learner.workers.forked_workers import CAN_FORK, GONE, SERVER, WORKER, ForkedProcess, _Fork
+from league.agents.learner.workers.forked_workers import CAN_FORK, SERVER, WORKER, _become
+from league.envs.workers.forks import GONE, ForkedProcess, ForkRequest
 
 pytestmark = [
     pytest.mark.skipif(not CAN_FORK, reason="workers are forked on Linux alone"),
@@ -41,18 +42,25 @@ class Worker:
 
 
 def test_a_worker_has_the_environment_the_folder_and_the_path_of_now(tmp_path: Path) -> None:
-    asked = {"environment": {"ALONE": "yes"}, "folder": str(tmp_path), "path": ["/here", "/there"]}
-    group = os.getpgid(0)
+    asked = ForkRequest([WORKER], {"ALONE": "yes"}, str(tmp_path), (43, 44), path=["/here", "/there"])
 
     def main(*files: int) -> None:
-        found = {"environment": dict(os.environ), "folder": str(Path.cwd()), "path": sys.path}
-        os._exit(7 if (found, files) == (asked, (3, 4)) and os.getpgid(0) != group else 8)
+        found = (dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(os.read(file, 9) for file in files))
+        wanted = (asked.environment, asked.folder, tuple(asked.path), (b"requests", b"lifeline"))
+        os._exit(7 if found == wanted else 8)
 
+    pipes = [os.pipe() for _ in asked.numbers]
+    for (_, end), text in zip(pipes, (b"requests", b"lifeline"), strict=True):
+        os.write(end, text)
     forked = os.fork()
     if forked == 0:
-        sys.modules[WORKER.partition(":")[0]] = SimpleNamespace(main=main)  # type: ignore[assignment]
-        _Fork(asked, (3, 4)).become()
+        sys.modules[WORKER] = SimpleNamespace(main=main)  # type: ignore[assignment]
+        asked.settle([begin for begin, _ in pipes])
+        _become(asked)
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 7
+    for pipe in pipes:
+        for file in pipe:
+            os.close(file)
 
 
 def test_the_exit_code_of_a_worker_is_known() -> None:
@@ -73,9 +81,10 @@ def test_the_exit_code_of_a_worker_is_known() -> None:
 
 def test_a_server_that_is_killed_costs_no_worker_and_the_next_one_starts() -> None:
     with Worker() as old:
-        assert SERVER._process is not None
-        SERVER._process.kill()
-        SERVER._process.wait(60.0)
+        server = SERVER._server._process
+        assert server is not None
+        server.kill()
+        server.wait(60.0)
         assert old.poll() is None
         with pytest.raises(OSError), Worker():
             pass
@@ -87,10 +96,10 @@ def test_a_server_that_is_killed_costs_no_worker_and_the_next_one_starts() -> No
 
 def test_a_fork_of_the_learner_leaves_the_server_to_it() -> None:
     with Worker():
-        assert SERVER._asked is not None
+        assert SERVER.is_running
         copy = os.fork()
         if copy == 0:
-            os._exit(0 if SERVER._asked is None else 1)
+            os._exit(1 if SERVER.is_running else 0)
         assert os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) == 0
     with Worker() as process:
         assert process.poll() is None

@@ -11,7 +11,7 @@ import torch
 
 from league.agents.learner.build import build_learner
 from league.agents.learner.errors import StageDiedError, StageHungError
-from league.agents.learner.workers.survivors import ask, loss_in, surviving_replicas
+from league.agents.learner.workers.distributed_updater import ask, loss_in, surviving_replicas
 from league.agents.learner.workers.worker import PeersLost, Save
 from league.agents.nets.network import build_network
 from league.agents.restart_state import OPTIMIZER_STEPS, WEIGHTS, weights_in

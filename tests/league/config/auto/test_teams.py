@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from league.config.auto.resolve import resolve
-from league.config.auto.teams import chosen_policies, chosen_teams
+from league.config.auto.resolve import chosen_policies, chosen_teams, resolve
 from league.config.run_config import BudgetConfig
 from league.envs.facts.game_facts import ENOUGH_EPISODES
 from league.envs.protocol import EnvConfig

@@ -17,7 +17,7 @@ import pytest
 
 from league.hosts.on_ray import worker_request
 from league.hosts.on_ray.cluster import LOCAL_ENVIRONMENT, Cluster
-from league.hosts.on_ray.fork_server import ForkServer
+from league.hosts.on_ray.fork_server import HostForks
 from league.processes.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import wait_until
@@ -53,7 +53,7 @@ sys.exit("said to standard error")
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of requests to a server."""
-    server = ForkServer(tmp_path_factory.mktemp("f"))
+    server = HostForks(tmp_path_factory.mktemp("f"))
     environment = server.listen()
     server.start(os.getpid())
     yield environment
@@ -132,7 +132,7 @@ def test_without_a_server_a_worker_starts_as_ray_starts_it(tmp_path: Path) -> No
 
 
 def test_what_it_has_forked_ends_with_it(tmp_path: Path) -> None:
-    server = ForkServer(tmp_path)
+    server = HostForks(tmp_path)
     environment = server.listen()
     server.start(os.getpid())
     with request(environment, "wait", folder=tmp_path) as asker:
@@ -147,11 +147,11 @@ def test_what_it_has_forked_ends_with_it(tmp_path: Path) -> None:
 DAEMON = """
 import os, sys
 from pathlib import Path
-from league.hosts.on_ray.fork_server import ForkServer
-server = ForkServer(Path(sys.argv[1]))
+from league.hosts.on_ray.fork_server import HostForks
+server = HostForks(Path(sys.argv[1]))
 server.listen()
 server.start(os.getpid())
-print(server._process.pid, flush=True)
+print(server._server._process.pid, flush=True)
 input()
 """
 

@@ -20,8 +20,7 @@ from league.envs.registry import spec_of
 from league.hosts.learners.learner_host import Workers, player_learner
 from league.hosts.on_ray.cluster import Cluster
 from league.hosts.on_ray.host_processes import ActorHostProcess, _workers
-from league.hosts.on_ray.nodes.gpu_plan import GpuPlan, plan_gpus
-from league.hosts.on_ray.nodes.learner_groups import WorkerPlace
+from league.hosts.on_ray.nodes.learner_groups import GpuPlan, WorkerPlace, plan_gpus
 from league.hosts.on_ray.runtime import RayRuntime
 from league.hosts.protocol import HostStarted, InstallPlayer, PlayerInstalled
 from league.store.run_folder import WorkerStatus

@@ -15,8 +15,7 @@ from league.judge.pools.members import add_contenders, make_pool
 from league.judge.pools.pool import PoolError, open_pool
 from league.judge.pools.run import run_here
 from league.judge.pools.service.client import PoolClient
-from league.judge.pools.service.server import Listening, serving
-from league.judge.pools.service.worker import work
+from league.judge.pools.service.run_command import Listening, serving, work
 from league.policies.trust import trust_places
 from tests.league.judge.contenders.fake_engines import GTP, made
 

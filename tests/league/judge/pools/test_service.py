@@ -19,8 +19,7 @@ from league.judge.pools.pool import Pool, create_pool, open_pool
 from league.judge.pools.service import client as client_module
 from league.judge.pools.service.client import AnswerRefused, PoolClient, PoolServiceError
 from league.judge.pools.service.messages import MAX_BODY_BYTES, VERSION_HEADER, Hello, version_mark
-from league.judge.pools.service.server import serving
-from league.judge.pools.service.worker import work
+from league.judge.pools.service.run_command import serving, work
 from tests.league.http.certificates import make_certificates
 from tests.league.judge.pools.frozen_copies import frozen_copy, snapshot_folder
 

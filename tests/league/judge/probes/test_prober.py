@@ -17,8 +17,8 @@ from league.core.state.commands import Command
 from league.core.state.events import ConfigChanged
 from league.core.state.probe_events import ProbeBegun, ProbeEnded
 from league.core.state.records import ProbeOutcome, ProbeReading
+from league.judge.probes.probe import ProbeRequest
 from league.judge.probes.prober import MAX_FAILURES, NOTE_EVERY_S, ProbeProcess, Prober
-from league.judge.probes.request import ProbeRequest
 from league.run.monitor import names
 from league.run.monitor.jsonl_sink import last_row
 from league.see.reports.probes import read_probes

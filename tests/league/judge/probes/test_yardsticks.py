@@ -15,8 +15,7 @@ from league.config.plugin_names import outside_names
 from league.config.run_config import config_plain
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
-from league.judge.probes.clock import LOOK_EVERY_S, ProbeClock
-from league.judge.probes.matches import readings_against
+from league.judge.probes.matches import LOOK_EVERY_S, ProbeClock, readings_against
 from league.judge.probes.probe import DoesNotFit
 from league.judge.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.processes.processor_time import children_cpu_seconds

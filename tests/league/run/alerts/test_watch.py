@@ -14,9 +14,8 @@ from league.core.state.state import LeagueState
 from league.errors import ConfigError
 from league.policies.trust import Untrusted
 from league.run.alerts.condition import AlertInputs, Condition
-from league.run.alerts.courier import MAX_WAITING, Courier
 from league.run.alerts.sink import AlertNews, AlertSinkFailed
-from league.run.alerts.watch import AlertWatch
+from league.run.alerts.watch import MAX_WAITING, AlertWatch, Courier
 from league.run.control.exposition import exposition
 from league.run.daemon_status import DaemonStatus
 from league.run.monitor.observer import Observer

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from league.core.metagame.ratings import league_ratings
-from league.run.monitor.background_ratings import BackgroundRatings, Job
+from league.run.monitor.observer import BackgroundRatings, Job
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 
@@ -74,7 +74,7 @@ def test_a_refresh_that_took_long_is_followed_by_a_long_pause(
         clock.now += 3.0
         return ()
 
-    monkeypatch.setattr("league.run.monitor.background_ratings.rate", three_seconds)
+    monkeypatch.setattr("league.run.monitor.observer.rate", three_seconds)
     ratings = BackgroundRatings(every_s=2.0, start=lambda job: job(), monotonic=clock)
     ratings.refresh(rated.state)
     play_one(rated)

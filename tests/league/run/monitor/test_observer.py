@@ -13,7 +13,6 @@ from league.core.state.records import Progress
 from league.hosts.protocol import LearnerProgress
 from league.run.budget import Spent
 from league.run.daemon_status import DaemonStatus
-from league.run.monitor.background_ratings import BackgroundRatings
 from league.run.monitor.jsonl_sink import decode_row
 from league.run.monitor.metrics import run_metrics
 from league.run.monitor.names import (
@@ -35,7 +34,7 @@ from league.run.monitor.names import (
     TRUNCATED,
     metric_of,
 )
-from league.run.monitor.observer import Observer
+from league.run.monitor.observer import BackgroundRatings, Observer
 from league.see.reports.status.status_report import read_status
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import ONE_PLAYER, start, state_of, tiny

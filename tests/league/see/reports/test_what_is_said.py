@@ -8,7 +8,7 @@ import pytest
 
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.run import launch
-from league.run.preset_remarks import preset_remarks
+from league.run.launch import preset_remarks
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, tiny, write_config
 

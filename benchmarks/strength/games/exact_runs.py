@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.strength import repeated_games
+from benchmarks.strength.games import repeated_games
 from benchmarks.strength.runs import core_budget
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.solvers import regret_matching

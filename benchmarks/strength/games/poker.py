@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.report import Report
-from benchmarks.strength.exact_runs import Exports, exports_of, run_settings
+from benchmarks.strength.games.exact_runs import Exports, exports_of, run_settings
 from benchmarks.strength.runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, finished_run, wall_limit
 
 POPULATIONS = (LEAGUE, LATEST, HALF)

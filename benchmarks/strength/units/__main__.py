@@ -9,9 +9,9 @@ resumed, and figures in `--results` are not found again.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from benchmarks.strength.runs import (
     add_plan_arguments,
     core_budget,
     finished_run,
-    league_plan,
+    measured,
     wall_limit,
 )
 from league.envs.protocol import EnvConfig
@@ -109,6 +109,19 @@ def figure_of(name: str, plan: Plan, seed: int) -> float:
     return found[f"auto {WORDS[variant.judge]}"] / variant.figure_factor
 
 
+def measure(variants: Sequence[str], plan: Plan) -> Report:
+    """Figures of variants by seed, and their medians against the bounds."""
+    report = Report()
+    for name in variants:
+        variant, found = VARIANTS[name], [figure_of(name, plan, seed) for seed in plan.seeds]
+        word = WORDS[variant.judge]
+        for seed, figure in zip(plan.seeds, found, strict=True):
+            report.add(f"{name}, seed {seed}: {word}", figure, "")
+        median = f"{name}: {word}, median of {len(found)} seeds"
+        report.add(median, statistics.median(found), "", at_least=variant.at_least, at_most=variant.at_most)
+    return report
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the variants that the command line names; the last line is JSON if asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.strength.units", description=__doc__)
@@ -117,20 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--episodes", type=int, default=50, help="of each judged policy of one seat")
     add_plan_arguments(parser)
     options = parser.parse_args(arguments)
-    report = Report()
-    with tempfile.TemporaryDirectory() as passing:
-        asked = {"core_seconds": options.core_seconds, "games": options.episodes, "evaluation_seed": SEED}
-        plan = league_plan(options, **asked, passing=Path(passing))
-        plan.folder.mkdir(parents=True, exist_ok=True)
-        for name in options.variants:
-            variant, found = VARIANTS[name], [figure_of(name, plan, seed) for seed in plan.seeds]
-            word = WORDS[variant.judge]
-            for seed, figure in zip(plan.seeds, found, strict=True):
-                report.add(f"{name}, seed {seed}: {word}", figure, "")
-            median = f"{name}: {word}, median of {len(found)} seeds"
-            report.add(median, statistics.median(found), "", at_least=variant.at_least, at_most=variant.at_most)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
+    measure_chosen = functools.partial(measure, options.variants)
+    return measured(options, measure_chosen, games=options.episodes, evaluation_seed=SEED)
 
 
 if __name__ == "__main__":

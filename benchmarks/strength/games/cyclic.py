@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report import Report
-from benchmarks.strength.exact_runs import Exports, exports_of, payoff_range, run_settings
+from benchmarks.strength.games.exact_runs import Exports, exports_of, payoff_range, run_settings
 from benchmarks.strength.runs import LEAGUE, NAIVE, ROOT, Plan, finished_run, wall_limit
 from league.envs.protocol import EnvConfig
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from league.lab.simulation.es_workers import ESCosts, efficiency, simulate_es
+from benchmarks.lineage.es_workers import ESCosts, efficiency, simulate_es
 
 FREE = ESCosts(episode_s=1.0, episodes=64, spread=0.0, send_s=0.0, take_s=0.0, step_s=0.0, rebuild_s=0.0)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,10 @@ from benchmarks.strength.runs import (
     add_plan_arguments,
     core_budget,
     finished_run,
-    league_plan,
+    measured,
     wall_limit,
 )
-from benchmarks.strength.team_bots import BattleBot, TagBot
+from benchmarks.strength.teams.team_bots import BattleBot, TagBot
 from league.agents.acting.policy import BotPolicy, Policy
 from league.config.loading import load_config
 from league.envs.bots import Bot, RandomBot
@@ -143,14 +142,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--matches", type=int, default=400, help="games of each match, two a tie")
     add_plan_arguments(parser)
     options = parser.parse_args(arguments)
-    report = Report()
-    with tempfile.TemporaryDirectory() as passing:
-        asked = {"core_seconds": options.core_seconds, "games": options.matches, "evaluation_seed": SEED}
-        plan = league_plan(options, **asked, passing=Path(passing))
+
+    def measure_all(plan: Plan) -> Report:
+        report = Report()
         for name in options.games:
             report.rows.extend(measure(name, plan).rows)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
+        return report
+
+    return measured(options, measure_all, games=options.matches, evaluation_seed=SEED)
 
 
 if __name__ == "__main__":
