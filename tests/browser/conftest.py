@@ -24,7 +24,7 @@ FLAGS = (
     "--disable-sync",
 )
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The shell first: it has the same engine and no window, whose drawing takes six times the processor time."""
+"""The shell first: it has the same engine and no window, whose drawing takes as much processor time again."""
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 REQUIRED = "LEAGUE_BROWSER_REQUIRED"
 """Set where a missing Chromium is a failure and not a reason to skip: `.ci/run` does so."""
