@@ -73,7 +73,10 @@ def shared_by(item: pytest.Item) -> Iterator[str]:
 
 def pytest_collection_finish() -> None:
     """Take what was imported, a million objects that stay out of every search for garbage; runs look briefly."""
+    from tests.known_games import remember_games
+
     look_briefly()
+    remember_games()
     gc.collect()
     gc.freeze()
     gc.enable()

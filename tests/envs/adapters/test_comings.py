@@ -17,13 +17,8 @@ from league.envs.bots import RandomBot
 from league.envs.conformance import check_turn
 from league.envs.protocol import EnvConfig
 from league.envs.registry import make
-from tests.envs.oracles.raw_comings import RawAec, RawParallel, Script
-
-
-def script(a: str, b: str) -> Script:
-    """A line for each step, of two words for each seat: i(n), o(ut), d(ead), c(ut)."""
-    words = {"i": "in", "o": "out", "d": "dead", "c": "cut"}
-    return [{"a": words[one], "b": words[two]} for one, two in zip(a, b, strict=True)]
+from tests.envs.oracles import raw_comings
+from tests.envs.oracles.raw_comings import RawAec, RawParallel, Script, script
 
 
 def env_of(kind: str, lines: Script) -> ExternalEnv:
@@ -101,7 +96,7 @@ def test_returns_end_with_a_death_or_a_cut_and_run_on_through_a_pause(b: str, pa
 
 
 def test_games_in_child_processes_report_the_same() -> None:
-    config = EnvConfig(f"{__name__}:cut_and_back", workers=1)
+    config = EnvConfig(f"{raw_comings.__name__}:cut_and_back", workers=1)
     env, alone = make(config, num_envs=1), env_of("parallel", script("iiiid", "icoid"))
     try:
         turn, other = env.reset(0), alone.reset(0)
@@ -114,7 +109,3 @@ def test_games_in_child_processes_report_the_same() -> None:
         assert other.rejoined is not None and other.rejoined.tolist() == turn.rejoined.tolist()
     finally:
         env.close()
-
-
-def cut_and_back() -> RawParallel:
-    return RawParallel(script("iiiid", "icoid"))

@@ -98,3 +98,13 @@ class RawAec(_Seen, AECEnv):
             self.infos[agent] = {}
         dead = [agent for agent in SEATS if agent in self.agents and line[agent] in ("dead", "cut")]
         self.waiting = [*dead, *(agent for agent in SEATS if line[agent] == "in")]
+
+
+def script(a: str, b: str) -> Script:
+    """A line for each step, of two words for each seat: i(n), o(ut), d(ead), c(ut)."""
+    words = {"i": "in", "o": "out", "d": "dead", "c": "cut"}
+    return [{"a": words[one], "b": words[two]} for one, two in zip(a, b, strict=True)]
+
+
+def cut_and_back() -> RawParallel:
+    return RawParallel(script("iiiid", "icoid"))

@@ -16,7 +16,10 @@ MODULE = "league.envs.workers.child"
 
 
 class ForkedSubprocess:
-    """Stands in for `subprocess` where processes of games are started."""
+    """Stands in for `subprocess` where processes of games are started; `started` are all of them."""
+
+    def __init__(self) -> None:
+        self.started: list[ForkedPython] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
@@ -24,12 +27,14 @@ class ForkedSubprocess:
     def Popen(self, command: Sequence[str], *, start_new_session: bool, **given: Any) -> ForkedPython:
         """As of `subprocess`, for this one program."""
         assert (list(command[:3]), start_new_session) == ([sys.executable, "-m", MODULE], True)
-        return ForkedPython(f"from {MODULE} import main; main()", *command[3:], kind="games", **given)
+        self.started.append(ForkedPython(f"from {MODULE} import main; main()", *command[3:], kind="games", **given))
+        return self.started[-1]
 
 
 @pytest.fixture
-def forked_games(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Games in child processes are forked."""
+def forked_games(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ForkedPython]]:
+    """Games in child processes are forked; the processes that have been started."""
+    forked = ForkedSubprocess()
     with monkeypatch.context() as patched:
-        patched.setattr(process, "subprocess", ForkedSubprocess())
-        yield
+        patched.setattr(process, "subprocess", forked)
+        yield forked.started

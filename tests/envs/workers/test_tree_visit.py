@@ -18,6 +18,7 @@ from league.policies.exact.behaviours import uniform
 from league.policies.exact.exploitability import nash_conv
 from league.policies.exact.small_game import NoExactValue, small_game
 from tests.envs.search import auctions
+from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
 
 AUCTION = f"{auctions.__name__}:auction"
 
@@ -50,6 +51,7 @@ def test_what_is_no_tree_is_refused() -> None:
             tree_from_bytes(damaged)
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_games_in_child_processes_have_their_exact_value() -> None:
     assert nash_conv(EnvConfig("kuhn_poker", workers=2), uniform) == pytest.approx(nash_conv("kuhn_poker", uniform))
     auctions.made.clear()
@@ -62,11 +64,13 @@ def test_a_game_is_made_once_for_all_that_is_asked_of_it() -> None:
     assert len(auctions.made) == 1
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_game_that_ends_its_process_has_no_exact_value() -> None:
     with pytest.raises(NoExactValue, match=r"failed: it ended its process \(exit code 3\)\.$"):
         small_game(EnvConfig(f"{auctions.__name__}:dying", workers=1))
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_game_that_hangs_is_ended_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_visit, "GRACE_S", 0.0)
     begun = time.monotonic()
@@ -75,6 +79,7 @@ def test_a_game_that_hangs_is_ended_at_the_limit(monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - begun < 60.0
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_game_that_is_too_large_says_so_in_a_child_too() -> None:
     with pytest.raises(EnvError, match="far too large"):
         tree_in_child(EnvConfig("connect_four", workers=1), limit_s=5.0)

@@ -93,18 +93,19 @@ def ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
-def files_in_memory() -> set[str]:
-    """Shared memory with a name. Folders are those of other tests."""
-    return {path.name for path in Path("/dev/shm").iterdir() if path.is_file()}
+def named_memory(*pids: int) -> set[str]:
+    """Shared memory with a name that processes hold. Of other tests there may be any; folders are theirs."""
+    held = {str(file.readlink()) for pid in pids for file in Path(f"/proc/{pid}/fd").iterdir()}
+    held |= {line[73:] for pid in pids for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
+    return {path for path in held if Path(path.removesuffix(" (deleted)")).parent == Path("/dev/shm")}
 
 
 def test_children_have_one_thread_and_leave_nothing_behind() -> None:
-    before = files_in_memory()
     env = make(replace(config("aec"), workers=2), num_envs=4)
     env.reset(0)
     children = pids(env)
     assert [len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in children] == [1, 1]
-    assert files_in_memory() == before
+    assert named_memory(*children) == set()
     env.close()
     env.close()
     assert not any(alive(pid) for pid in children)
@@ -123,7 +124,6 @@ env.reset(0)
 print(*[share.process._process.pid for share in env._shares], flush=True)
 env.step(np.zeros(2, np.int64))
 """
-    before = files_in_memory()
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         children = [int(word) for word in parent.stdout.readline().split()]
@@ -131,9 +131,9 @@ env.step(np.zeros(2, np.int64))
         begun = ticks(children[1])
         wait_for(lambda: ticks(children[1]) > begun + 20)  # it spins: 0.2 s of its own time
         assert all(alive(pid) for pid in children)
+        assert named_memory(parent.pid, *children) == set(), "nothing that its death could leave"
         parent.kill()
     wait_for(lambda: not any(alive(pid) for pid in children))
-    assert files_in_memory() == before
 
 
 @pytest.mark.usefixtures("forked_games")
@@ -160,12 +160,14 @@ def test_a_process_that_grew_between_steps_is_replaced_and_no_game_loses_anythin
     clean.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_games_that_do_not_fit_their_limit_are_one_sentence() -> None:
     with pytest.raises(EnvError, match=r"env\.worker_memory_mib"):
         env = make(replace(config("gym"), workers=1, worker_memory_mib=10), num_envs=2)
         env.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_game_that_does_not_repeat_itself_starts_again_instead_of_continuing_elsewhere() -> None:
     """Another game of its process dies: the one that draws from a source of its own cannot be put back."""
     kwargs = {"kind": "gym", "method": "step", "how": "exit", "targets": {str(seed_of(SEED, 1)): 4}, "drifts": True}
@@ -176,6 +178,7 @@ def test_a_game_that_does_not_repeat_itself_starts_again_instead_of_continuing_e
     env.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_batched_env_loses_the_episodes_of_one_process_only(tmp_path: Path) -> None:
     kwargs = {"dies_at": 5, "once": str(tmp_path / "died")}
     config = EnvConfig("tests.envs.crash_games:make_batched", kwargs, workers=2)
@@ -220,6 +223,7 @@ def test_three_deaths_quarantine_a_game_and_the_last_game_ends_the_env() -> None
     env.close()
 
 
+@pytest.mark.usefixtures("forked_games")
 def test_a_factory_that_raises_or_hangs_in_a_child_is_one_sentence() -> None:
     with pytest.raises(EnvError, match="unknown kwarg 'lenght'"):
         make(EnvConfig("tests.envs.crash_games:make", {"lenght": 3}, workers=2), num_envs=2)

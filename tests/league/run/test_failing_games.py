@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from league.processes.reaper import descendants
 from league.run.budget import Limits
 from league.run.launch import train
 from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
+from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
+from tests.forked_python import ForkedPython
 from tests.league.tiny_runs import ONE_PLAYER, state_of, tiny, write_config
 
 GAME = "tests.envs.crash_games:make"
@@ -24,7 +24,12 @@ def failing(how: str, *, workers: int, one_in: int = 12, **limits: Any) -> dict[
 
 
 @pytest.mark.parametrize(("how", "workers"), [("raise", 0), ("raise", 2), ("exit", 2)])
-def test_a_run_outlives_games_that_fail_and_counts_them(how: str, workers: int, tmp_path: Path) -> None:
+def test_a_run_outlives_games_that_fail_and_counts_them(
+    how: str,
+    workers: int,
+    tmp_path: Path,
+    forked_games: list[ForkedPython],  # noqa: F811 - the fixture
+) -> None:
     config = write_config(tmp_path, failing(how, workers=workers))
     train(config, overrides=(), run_dir=tmp_path / "run", limits=Limits(env_steps=1_000))
     state = state_of(tmp_path / "run")
@@ -36,5 +41,5 @@ def test_a_run_outlives_games_that_fail_and_counts_them(how: str, workers: int, 
     assert f"{GAME}: step " in log
     assert "seed" in log and (how == "exit" or "RuntimeError: the ball rolled off" in log)
     assert f"{state.totals.aborted:,} games thrown away" in read_status(tmp_path / "run").text()
-    running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())]
-    assert not any(b"league.envs.workers" in command for command in running)
+    assert len(forked_games) >= workers
+    assert None not in [process.poll() for process in forked_games], "nothing of them is left running"

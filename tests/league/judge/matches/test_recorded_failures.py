@@ -19,9 +19,10 @@ from league.judge.recording.recording import Recording
 from league.judge.recording.replay import CorruptReplay, Replay, ReplayError, ReplayMismatch, SeatHolder, check_replay
 from league.judge.recording.replay_file import decode_replay, encode_replay
 from league.see.games.playback import frames_of, names_of_replay, verify_replay
-from tests.league.judge.matches import test_failing_games
+from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
+from tests.league.judge.matches import fragile_games
 from tests.league.judge.matches.eval_runs import RulePolicy, first_legal
-from tests.league.judge.matches.test_failing_games import ROUNDS, Fragile
+from tests.league.judge.matches.fragile_games import ROUNDS, Fragile
 
 GROUPS = 40
 
@@ -61,13 +62,14 @@ def recorded(env: EnvConfig, *, is_recorded: bool = True) -> tuple[MatchResult, 
 
 
 def fragile(**rules: Any) -> EnvConfig:
-    return EnvConfig(f"{test_failing_games.__name__}:Fragile", kwargs=rules)
+    return EnvConfig(f"{fragile_games.__name__}:Fragile", kwargs=rules)
 
 
 def left_out(replay: Replay) -> list[int]:
     return [number for number, game in enumerate(replay.games) if game.is_left_out]
 
 
+@pytest.mark.usefixtures("forked_games")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_failed_games_are_left_out_and_the_others_are_recorded_byte_for_byte(workers: int) -> None:
     _, whole = recorded(fragile())

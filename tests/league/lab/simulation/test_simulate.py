@@ -195,7 +195,7 @@ def test_tuning_finds_values_with_which_learners_learn_faster() -> None:
     tuned = "hyperparameters: [{name: learning_rate, low: 0.1, high: 10.0}]"
     pbt = f"pbt: {{selection: tournament, period_steps: 50000, burn_in_steps: 100000, {tuned}}}"
     settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {pbt}").league
-    pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
+    pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=50_000, snapshot_bytes=1)
     rates: list[float] = []
     for seed in range(3):
         simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=seed)
