@@ -16,8 +16,8 @@ The reward is what the team earned less what the other one did, over the steps o
 
 No convention of a team beats all others. Seats that stand one to a post lose to a whole team that goes to the hill,
 which earns more than all posts together. That team loses to a single seat that walks about on the hill, out of reach,
-while its partners hold posts. This one loses to all posts. A seat that leaves its post alone loses it and gains
-nothing, so that self-play by seat may stay with posts.
+while its partners hold posts. This one loses to all posts. A seat that goes to the hill alone loses its post and earns
+nothing there. So self-play, which changes seat by seat, may never come to the hill.
 
 Observation "state", float32 [3 C + 2 P + 1 + S], as seen from the own side: the own cell, seats of the own team on each
 cell, those of the other team, posts held by either team, the part of the game that is over, and the number of the seat.
@@ -28,6 +28,7 @@ Shape letters: N games, S seats a team, C cells, P = S posts, K = 2 N S slots.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,61 @@ ROW_STEPS, COLUMN_STEPS = (0, -1, 1, 0, 0), (0, 0, 0, -1, 1)
 HILL_SIDE = 3
 MAX_SEATS, MAX_WIDTH, MAX_STEPS, MAX_PAY = 5, 15, 1000, 1000.0
 NOBODY = -1
+
+
+@dataclass(frozen=True, eq=False)
+class PursuitBoard:
+    """The places of a game; a cell is its row times the width, plus its column.
+
+    Fields:
+      seats: S. width, height: columns and rows.
+      posts: int64 [P]. hills: int64 [9]. starts: int64 [2 S], where the seats begin.
+      targets: int64 [2, C, 5], the cell to which each action of a team leads from each cell.
+      mirror: int64 [C], each cell as the second team sees it.
+      home: bool [2, C], the cells where a team cannot be caught.
+    """
+
+    seats: int
+    width: int
+    height: int
+    posts: NDArray[np.int64]
+    hills: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    mirror: NDArray[np.int64]
+    home: NDArray[np.bool_]
+
+    @classmethod
+    def draw(cls, seats: int, width: int) -> PursuitBoard:
+        """The board of S seats a team and an odd width."""
+        height, middle, rows = 2 * seats + HILL_SIDE, width // 2, np.arange(seats)
+        row, column = np.divmod(np.arange(height * width), width)
+        targets = np.zeros((2, height * width, len(MOVES)), np.int64)
+        for team, forward in enumerate((1, -1)):
+            for action, (down, ahead) in enumerate(zip(ROW_STEPS, COLUMN_STEPS, strict=True)):
+                rows_then, columns_then = row + down, np.clip(column + forward * ahead, 0, width - 1)
+                targets[team, :, action] = np.clip(rows_then, 0, height - 1) * width + columns_then
+        starts = (2 * rows + 1) * width
+        return cls(
+            seats=seats,
+            width=width,
+            height=height,
+            posts=2 * rows * width + middle,
+            hills=np.flatnonzero((row >= 2 * seats) & (np.abs(column - middle) <= HILL_SIDE // 2)),
+            starts=np.concatenate([starts, starts + width - 1]),
+            targets=targets,
+            mirror=row * width + width - 1 - column,
+            home=np.stack([column == 0, column == width - 1]),
+        )
+
+
+@dataclass(frozen=True)
+class PursuitRules:
+    """The length of a game, and what the hill pays for a step and a catch for itself."""
+
+    steps: int
+    hill: float
+    tag: float
 
 
 class Pursuit:
@@ -72,18 +128,10 @@ class Pursuit:
             raise EnvError(f"pursuit: width is {width}; give an odd number, so that both teams are as far from a post")
         if num_envs < 1:
             raise EnvError(f"pursuit: num_envs is {num_envs}; it must be at least 1")
-        self.hill_pay, self.tag_pay = _pay("hill", seats + 2.0 if hill is None else hill), _pay("tag", tag)
-        self.seats, self.steps, self.width, self.height = seats, steps, width, 2 * seats + HILL_SIDE
-        self._options = {"seats": seats, "steps": steps, "width": width, "hill": self.hill_pay, "tag": self.tag_pay}
-        cells, middle, rows = self.width * self.height, width // 2, np.arange(seats)
-        self.posts = 2 * rows * width + middle
-        """int64 [P], cells of the posts; a cell is its row times the width, plus its column."""
-        self.hills = np.array([row * width + middle + c for row in range(2 * seats, self.height) for c in (-1, 0, 1)])
-        """int64 [9], cells of the hill."""
-        starts = (2 * rows + 1) * width
-        self.starts = np.concatenate([starts, starts + width - 1])
-        """int64 [2 S], cells in which the seats begin."""
-        most = max(self.hill_pay, float(seats)) + self.tag_pay * (seats - 1)
+        self.board = PursuitBoard.draw(seats, width)
+        self.rules = PursuitRules(steps, _pay("hill", seats + 2.0 if hill is None else hill), _pay("tag", tag))
+        most = max(self.rules.hill, float(seats)) + self.rules.tag * (seats - 1)
+        cells = width * self.board.height
         self.num_envs = num_envs
         self.spec = EnvSpec(
             env_id="pursuit",
@@ -97,27 +145,20 @@ class Pursuit:
             information_known=True,
             return_range=(-most, most),
         )
-        self._targets = _targets(self.height, width)
-        self._mirror = np.arange(cells).reshape(self.height, width)[:, ::-1].ravel()
-        self._home = np.zeros((2, cells), np.bool_)
-        self._home[0, ::width] = self._home[1, width - 1 :: width] = True
         self._env_index = np.repeat(np.arange(num_envs, dtype=np.int64), 2 * seats)
         self._seat = np.tile(np.arange(2 * seats, dtype=np.int64), num_envs)
         self._team = np.repeat(np.arange(2), seats)
-        self._first = cells * (2 * np.arange(num_envs)[:, None] + self._team)  # [N, 2S], of the counts of the own team
-        self._others = cells * (2 * np.arange(num_envs)[:, None] + 1 - self._team)
-        self._step = 0  # all games are in the same step: every game has the same length
-        self.cells = np.tile(self.starts, (num_envs, 1))
+        sides = np.stack([self._team, 1 - self._team])[:, None]
+        self._first = cells * (2 * np.arange(num_envs)[:, None] + sides)
+        """int64 [2, N, 2 S], where the counts of a seat's own team begin among all, and those of the other one."""
+        self.step_number = 0
+        """Steps of the present games that are over: all games are in the same one, for they have equal lengths."""
+        self.cells = np.tile(self.board.starts, (num_envs, 1))
         """int64 [N, 2 S], where the seats stand."""
         self.holders = np.full((num_envs, seats), NOBODY, np.int64)
         """int64 [N, P], the team that holds each post, `NOBODY` for none."""
         self._earned = np.zeros((num_envs, 2 * seats), np.float32)
         self._waiting = np.zeros((num_envs, 2 * seats), np.float32)  # earned in the last step
-
-    @property
-    def step_number(self) -> int:
-        """Steps of the present games that are over."""
-        return self._step
 
     def reset(self, seed: int) -> Turn:
         """Restart every game. Nothing in this game is random, so the seed changes nothing."""
@@ -132,24 +173,25 @@ class Pursuit:
         Raises:
           EnvError: an action is not in [0, 5).
         """
+        board, rules = self.board, self.rules
         chosen = self._legal(actions).reshape(self.num_envs, -1)
-        self.cells = self._targets[self._team, self.cells, chosen]
+        self.cells = board.targets[self._team, self.cells, chosen]
         caught = self._caught()
-        self.cells = np.where(caught, self.starts, self.cells)
+        self.cells = np.where(caught, board.starts, self.cells)
         counts = self._counts()
-        margin = self.tag_pay * (caught[:, self.seats :].sum(axis=1) - caught[:, : self.seats].sum(axis=1))
-        on_posts = counts[:, :, self.posts]
+        margin = rules.tag * (caught[:, board.seats :].sum(axis=1) - caught[:, : board.seats].sum(axis=1))
+        on_posts = counts[:, :, board.posts]
         ahead = np.sign(on_posts[:, 0] - on_posts[:, 1])
         kept = np.where(on_posts[:, 0] > 0, self.holders, NOBODY)  # of equally many
         self.holders = np.where(ahead == 0, kept, (1 - ahead) // 2)
         margin += (self.holders == 0).sum(axis=1) - (self.holders == 1).sum(axis=1)
-        on_hill = counts[:, :, self.hills].sum(axis=2)
-        alone = (on_hill == self.seats) & (on_hill[:, ::-1] == 0)
-        margin += self.hill_pay * (alone[:, 0].astype(np.float64) - alone[:, 1])
-        rewards = np.where(self._team == 0, margin[:, None], -margin[:, None]).astype(np.float32) / self.steps
+        on_hill = counts[:, :, board.hills].sum(axis=2)
+        alone = (on_hill == board.seats) & (on_hill[:, ::-1] == 0)
+        margin += rules.hill * (alone[:, 0].astype(np.float64) - alone[:, 1])
+        rewards = np.where(self._team == 0, margin[:, None], -margin[:, None]).astype(np.float32) / rules.steps
         self._earned += rewards
-        self._step += 1
-        if self._step < self.steps:
+        self.step_number += 1
+        if self.step_number < rules.steps:
             self._waiting = rewards.copy()
             return self._turn(rewards, ended=False, counts=counts)
         returns = self._earned.copy()
@@ -161,7 +203,8 @@ class Pursuit:
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[Pursuit, Turn]:
         """Copy the games at `env_indices`."""
-        copies = Pursuit(num_envs=len(env_indices), **self._options)  # type: ignore[arg-type]  # as they were given
+        size = {"seats": self.board.seats, "width": self.board.width}
+        copies = Pursuit(num_envs=len(env_indices), **size, **asdict(self.rules))
         saved = self.save()
         step = saved.pop("step")
         return copies, copies.load({"step": step, **{name: array[env_indices] for name, array in saved.items()}})
@@ -169,7 +212,7 @@ class Pursuit:
     def save(self) -> dict[str, NDArray[np.generic]]:
         """The step, where the seats stand, who holds the posts, and the rewards of the last step."""
         return {
-            "step": np.array(self._step),
+            "step": np.array(self.step_number),
             "cells": self.cells.copy(),
             "holders": self.holders.copy(),
             "earned": self._earned.copy(),
@@ -184,7 +227,7 @@ class Pursuit:
         """
         if saved["cells"].shape != self.cells.shape:
             raise EnvError(f"pursuit: saved for {len(saved['cells'])} games, this env has {self.num_envs}")
-        self._step = int(saved["step"])
+        self.step_number = int(saved["step"])
         self.cells, self.holders = saved["cells"].astype(np.int64), saved["holders"].astype(np.int64)
         self._earned, self._waiting = saved["earned"].astype(np.float32), saved["waiting"].astype(np.float32)
         return self._turn(self._waiting.copy(), ended=False)
@@ -207,22 +250,22 @@ class Pursuit:
         return chosen.astype(np.int64, copy=False)
 
     def _restart(self) -> None:
-        self._step = 0
-        self.cells = np.tile(self.starts, (self.num_envs, 1))
+        self.step_number = 0
+        self.cells = np.tile(self.board.starts, (self.num_envs, 1))
         self.holders = np.full_like(self.holders, NOBODY)
         self._earned[:] = 0
         self._waiting[:] = 0
 
     def _counts(self) -> NDArray[np.int64]:
         """int64 [N, 2, C], seats of each team on each cell."""
-        size = self.num_envs * 2 * len(self._mirror)
-        return np.bincount((self._first + self.cells).ravel(), minlength=size).reshape(self.num_envs, 2, -1)
+        size = self.num_envs * 2 * len(self.board.mirror)
+        return np.bincount((self._first[0] + self.cells).ravel(), minlength=size).reshape(self.num_envs, 2, -1)
 
     def _caught(self) -> NDArray[np.bool_]:
         """bool [N, 2 S], seats that the other team catches where they stand."""
         counts = self._counts().ravel()
-        own, other = counts[self._first + self.cells], counts[self._others + self.cells]
-        caught: NDArray[np.bool_] = (other >= 2) & (other > own) & ~self._home[self._team, self.cells]
+        own, other = counts[self._first + self.cells]
+        caught: NDArray[np.bool_] = (other >= 2) & (other > own) & ~self.board.home[self._team, self.cells]
         return caught
 
     def _turn(
@@ -246,32 +289,21 @@ class Pursuit:
 
     def _observe(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
         """float32 [K, 3 C + 2 P + 1 + S]. counts: int64 [N, 2, C]."""
-        cells, seats = len(self._mirror), self.seats
+        cells, seats, mirror = len(self.board.mirror), self.board.seats, self.board.mirror
         state = np.zeros((self.num_envs, 2, seats, 3 * cells + 3 * seats + 1), np.float32)
-        seen = np.stack([counts, counts[:, ::-1][:, :, self._mirror]], axis=1)  # [N, team that looks, own or other, C]
+        seen = np.stack([counts, counts[:, ::-1][:, :, mirror]], axis=1)  # [N, team that looks, own or other, C]
         state[:, :, :, cells : 3 * cells] = seen.reshape(self.num_envs, 2, 1, 2 * cells)
         places = 3 * cells + np.arange(seats)
         for team in (0, 1):
             state[:, team, :, places] = (self.holders == team).T[:, :, None]
             state[:, team, :, places + seats] = (self.holders == 1 - team).T[:, :, None]
-        state[:, :, :, 3 * cells + 2 * seats] = self._step / self.steps
+        state[:, :, :, 3 * cells + 2 * seats] = self.step_number / self.rules.steps
         state[:, :, :, -seats:] = np.eye(seats)
         flat = state.reshape(2 * seats * self.num_envs, -1)
         own = self.cells.copy()
-        own[:, seats:] = self._mirror[own[:, seats:]]
+        own[:, seats:] = mirror[own[:, seats:]]
         flat[np.arange(len(flat)), own.ravel()] = 1.0
         return flat
-
-
-def _targets(height: int, width: int) -> NDArray[np.int64]:
-    """int64 [2, C, 5], the cell to which each action of a team leads from each cell."""
-    row, column = np.divmod(np.arange(height * width), width)
-    found = np.zeros((2, height * width, len(MOVES)), np.int64)
-    for team, forward in enumerate((1, -1)):
-        for action, (down, ahead) in enumerate(zip(ROW_STEPS, COLUMN_STEPS, strict=True)):
-            rows, columns = np.clip(row + down, 0, height - 1), np.clip(column + forward * ahead, 0, width - 1)
-            found[team, :, action] = rows * width + columns
-    return found
 
 
 def _require(name: str, value: object, *, low: int, high: int) -> None:
