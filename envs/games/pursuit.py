@@ -19,8 +19,8 @@ which earns more than all posts together. That team loses to a single seat that 
 while its partners hold posts. This one loses to all posts. A seat that goes to the hill alone loses its post and earns
 nothing there. So self-play, which changes seat by seat, may never come to the hill.
 
-Observation "state", float32 [3 C + 2 P + 1 + S], as seen from the own side: the own cell, seats of the own team on each
-cell, those of the other team, posts held by either team, the part of the game that is over, and the number of the seat.
+Observation "state", float32 [3 C + 2 P + 1 + S], as seen from the own side. It holds the own cell, and the seats of
+either team on each cell. Then come the posts held by each, the part of the game that is over, and the seat's number.
 
 Shape letters: N games, S seats a team, C cells, P = S posts, K = 2 N S slots.
 """
