@@ -2,7 +2,7 @@
 
 `python -m benchmarks.strength.pursuit --runs DIR --results DIR --json`. For each seed three runs of
 `configs/pursuit.yaml` with equal budgets of processor time. Then a team of fresh players trains against nothing but an
-export of the run, `league exploit` with a budget of its own, and plays it. Its score above a half is its gain.
+export of the run, `league exploit` with a fifth of that budget, and plays it. Its score above a half is its gain.
 Finished runs in `--runs` are used again and interrupted ones resumed; figures in `--results` are not found again.
 
 Both exports are attacked in all arms alike: "last", the main agent's newest snapshot, and "auto", which is played where
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.report import Report
-from benchmarks.strength.exploiters import attack
+from benchmarks.strength.exploiters import BUDGET_SHARE, attack
 from benchmarks.strength.runs import (
     CROSS_PLAY,
     LATEST,
@@ -36,10 +36,14 @@ CONFIG = ROOT / "configs" / "pursuit.yaml"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     LATEST: ("league.preset=self_play",),
     LEAGUE: (),
-    CROSS_PLAY: ("league.preset=cross_play",),
+    CROSS_PLAY: ("league={preset: cross_play, population: {main_exploiters: 1, save_steps: 375000}}", "adapt=false"),
 }
-"""Arm -> its settings beside the configuration: newest weights only, the defaults, and counters."""
-CORE_SECONDS, ATTACK_CORE_SECONDS = 120.0, 60.0
+"""Arm -> its settings beside the configuration: newest weights only, the defaults, and a counter.
+
+The counter has four lives or so in the budget, each as long as a fresh team took to beat a newest-only run. `adapt`
+would make them shorter.
+"""
+CORE_SECONDS = 120.0
 EXPORTS = ("auto", "last")
 REQUIRED = 0.5
 """Most of newest-only's gain for an exploiter that cross_play's may be, over the seeds."""
@@ -47,12 +51,10 @@ LEAST = 0.02
 """Gain against the newest weights below which there is nothing to halve."""
 
 
-def measure(plan: Plan, exports: Sequence[str], *, attack_seconds: float) -> Report:
+def measure(plan: Plan, exports: Sequence[str]) -> Report:
     """Train and attack every arm and seed."""
     report = Report()
-    found = {
-        arm: [_figures(plan, arm, seed, exports, attack_seconds) for seed in plan.seeds] for arm in plan.populations
-    }
+    found = {arm: [_figures(plan, arm, seed, exports) for seed in plan.seeds] for arm in plan.populations}
     for arm, figures in found.items():
         for export in exports:
             for seed, figure in zip(plan.seeds, figures, strict=True):
@@ -69,11 +71,12 @@ def measure(plan: Plan, exports: Sequence[str], *, attack_seconds: float) -> Rep
     return report
 
 
-def _figures(plan: Plan, arm: str, seed: int, exports: Sequence[str], attack_seconds: float) -> dict[str, float]:
+def _figures(plan: Plan, arm: str, seed: int, exports: Sequence[str]) -> dict[str, float]:
     """The score of a fresh exploiting team against each export of one run, with its interval."""
     budget = CORE_SECONDS if plan.core_seconds is None else plan.core_seconds
     settings = [f"seed={seed}", core_budget(budget), *SECTIONS[arm]]
     run_dir = plan.run_dir("pursuit", arm, seed)
+    attack_seconds = BUDGET_SHARE * budget
     own = [f"exploiter.core_seconds={attack_seconds:g}", f"exports={'+'.join(exports)}"]
 
     def find() -> dict[str, float]:
@@ -102,7 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--arms", nargs="+", choices=SECTIONS, default=[*SECTIONS])
     parser.add_argument("--exports", nargs="+", choices=EXPORTS, default=[*EXPORTS])
     parser.add_argument("--core-seconds", type=float, help=f"budget of each run, by default {CORE_SECONDS:g}")
-    parser.add_argument("--attack-core-seconds", type=float, default=ATTACK_CORE_SECONDS, help="budget of an exploiter")
     parser.add_argument("--games", type=int, default=1000, help="of each match, by default 1000")
     add_plan_arguments(parser)
     parser.set_defaults(seeds=[0, 1, 2, 3, 4])
@@ -118,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder=(options.runs or Path(passing)).absolute(),
             results=options.results,
         )
-        report = measure(plan, options.exports, attack_seconds=options.attack_core_seconds)
+        report = measure(plan, options.exports)
     report.print(sys.stdout, as_json=options.json)
     return 1 if report.failed else 0
 

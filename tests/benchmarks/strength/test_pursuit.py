@@ -15,7 +15,7 @@ SCORES = {"latest": 0.9, "league": 0.7, "cross": 0.6}
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     def attack(run: Path, *, player: str, core_seconds: float, **_: object) -> dict[str, float]:
-        assert core_seconds == 7.0
+        assert core_seconds == 1.0
         value = SCORES[run.name.split("-")[1]] + (0.05 if player == "last" else 0.0) + 0.01 * int(run.name[-1])
         return {"value": value, "low": value - 0.02, "high": value + 0.02}
 
@@ -25,7 +25,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def test_gains_are_compared_with_newest_only_s_and_one_is_bounded(plan: Plan) -> None:
-    rows = {row.name: row for row in pursuit.measure(plan, ("auto", "last"), attack_seconds=7.0).rows}
+    rows = {row.name: row for row in pursuit.measure(plan, ("auto", "last")).rows}
     assert rows["latest: auto, seed 1 [0.890, 0.930]"].value == pytest.approx(0.91)
     ratio = rows["auto: an exploiter's gain, cross_play over newest only"]
     assert ratio.value == pytest.approx(0.105 / 0.405) and ratio.met and ratio.required == "<= 0.5"
@@ -37,6 +37,6 @@ def test_without_a_gain_against_newest_only_there_is_nothing_to_halve(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SCORES, "latest", 0.48)
-    rows = {row.name: row for row in pursuit.measure(plan, ("auto",), attack_seconds=7.0).rows}
+    rows = {row.name: row for row in pursuit.measure(plan, ("auto",)).rows}
     ratio = rows["auto: an exploiter's gain, cross_play over newest only"]
     assert ratio.value is None and ratio.met is None
