@@ -40,6 +40,7 @@ BUILT_IN: Mapping[str, str] = {
     "three_seat_rock_paper_scissors": "league.envs.games.normal_form:ThreeSeatRockPaperScissors",
     "team_rock_paper_scissors": "league.envs.games.normal_form:TeamRockPaperScissors",
     "team_matrix": "league.envs.games.team_matrix:TeamMatrix",
+    "pursuit": "league.envs.games.pursuit:Pursuit",
     "kuhn_poker": "league.envs.games.kuhn:KuhnPoker",
     "leduc_poker": "league.envs.games.leduc:LeducPoker",
     "phantom_tic_tac_toe": "league.envs.games.phantom:PhantomTicTacToe",

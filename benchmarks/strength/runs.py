@@ -26,10 +26,10 @@ WALL_FACTOR = 4.0
 START_UP_S = 300.0
 """Allowed beside the budget: bringing up hosts, draining, final ratings."""
 
-LEAGUE, LATEST, HALF, NAIVE = "league", "latest", "half past", "naive"
+LEAGUE, LATEST, HALF, NAIVE, CROSS_PLAY = "league", "latest", "half past", "naive", "cross_play"
 """Populations: the configuration's own; the newest weights only; half of the games against the uniform past; the newest
-weights only with hardly any entropy and a constant step."""
-FOLDER_WORDS = {LEAGUE: "league", LATEST: "latest", HALF: "half", NAIVE: "naive"}
+weights only with hardly any entropy and a constant step; the preset of that name."""
+FOLDER_WORDS = {LEAGUE: "league", LATEST: "latest", HALF: "half", NAIVE: "naive", CROSS_PLAY: "cross"}
 """Population -> its word in the names of run folders."""
 
 MUST_AGREE = ("seed", "env", "network", "budget")

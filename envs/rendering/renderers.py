@@ -21,6 +21,7 @@ RENDERERS: Mapping[str, str] = {
     "three_seat_rock_paper_scissors": "league.envs.rendering.tables:TableRenderer",
     "team_rock_paper_scissors": "league.envs.rendering.tables:TableRenderer",
     "team_matrix": "league.envs.rendering.tables:TableRenderer",
+    "pursuit": "league.envs.rendering.pursuit:PursuitRenderer",
     "kuhn_poker": "league.envs.rendering.poker:KuhnRenderer",
     "leduc_poker": "league.envs.rendering.poker:LeducRenderer",
 }

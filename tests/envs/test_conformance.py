@@ -33,6 +33,7 @@ VARIANTS = [
     EnvConfig("connect_four", {"opening_plies": 3}),
     EnvConfig("matrix_game", {"payoffs": [[1, 2, 3], [4, 5, 6]]}),
     EnvConfig("dark_hex", {"abrupt": True, "cols": 4}),
+    EnvConfig("pursuit", {"seats": 2, "steps": 9, "width": 7, "hill": 0, "tag": 2.5}),
     EnvConfig("probe_turns", {"num_seats": 3, "episode_length": [2, 5, 1], "truncate": True}),
     EnvConfig("probe_simultaneous", {"num_seats": 4, "truncate": True}),
     EnvConfig("probe_mask", {"num_seats": 1}),

@@ -26,7 +26,7 @@ from pettingzoo import AECEnv
 
 import league
 from benchmarks.report import Report
-from benchmarks.strength.run_to_end import run_to_end
+from benchmarks.strength.exploiters import attack
 from benchmarks.strength.runs import LATEST, LEAGUE, Plan, add_plan_arguments, core_budget, finished_run, wall_limit
 
 PLACE = Path(__file__).resolve().parent
@@ -104,10 +104,10 @@ def measure(plan: Plan, names: Sequence[str]) -> Report:
             for key in figures[0]:
                 values = [figure[key] for figure in figures]
                 report.add(f"{name}, {which}: {key}, median of {len(values)} seeds", statistics.median(values), "")
-        for attack in ATTACKS if len(plan.populations) == 2 else ():
-            ours, newest = (statistics.median(figure[attack] for figure in found[which]) for which in (LEAGUE, LATEST))
+        for kind in ATTACKS if len(plan.populations) == 2 else ():
+            ours, newest = (statistics.median(figure[kind] for figure in found[which]) for which in (LEAGUE, LATEST))
             ratios.append(ours / max(newest, 1e-9))
-            text = f"{name}: {attack}, league over newest only"
+            text = f"{name}: {kind}, league over newest only"
             report.add(text, ratios[-1], "ratio", at_most=NEVER_ABOVE)
     if ratios:
         report.add("the least of these ratios", min(ratios), "ratio", at_most=REQUIRED)
@@ -156,16 +156,12 @@ def random_actor(game: Any, name: str) -> Any:
 def _attacks(run_dir: Path, budget: float, plan: Plan) -> dict[str, float]:
     """The score of each exploiter against the run's export."""
     found = {}
-    for number, (attack, flags) in enumerate(ATTACKS.items()):
+    for number, (kind, flags) in enumerate(ATTACKS.items()):
         path = run_dir.with_name(f"{run_dir.name}-attack-{number}")
-        command = [
-            *(str(Path(sys.executable).with_name("league")), "exploit", str(run_dir), "--run-dir", str(path)),
-            *("--core-seconds", f"{SHARE * budget:g}", "--games", str(plan.games)),
-            *("--json", str(path.with_suffix(".json")), "-s", "wandb.mode=disabled", *flags),
-        ]
-        run_to_end(command, log=path.with_suffix(".log"), timeout_s=wall_limit(budget))
-        found[attack] = float(json.loads(path.with_suffix(".json").read_text())["match"]["score"]["value"])
-        print(f"{run_dir.name}: {found[attack]:.3f} for a {attack}", flush=True)
+        found[kind] = attack(
+            run_dir, player="auto", path=path, core_seconds=SHARE * budget, games=plan.games, flags=flags
+        )["value"]
+        print(f"{run_dir.name}: {found[kind]:.3f} for a {kind}", flush=True)
     return found
 
 
