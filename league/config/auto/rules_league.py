@@ -37,6 +37,8 @@ ON_POLICY = ("vtrace", "ppo", "appo")
 """Algorithms under which a scout learns as it was tried."""
 MEASURED, ALWAYS, NEWEST_ONLY = scouting.MEASURED, "always", "never"
 CHOICE = "league.population.choice"
+OWN_LIVES = (scouting.SCOUT, "counter")
+"""Groups of players whose lives are counted in updates of their own, not as shares of the budget."""
 
 
 def choice(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -88,29 +90,29 @@ def _chosen_roles(situation: Situation, draft: Draft, main: dict[str, object]) -
         return
     main = {**main, "step_weight": 1.0}
     if chosen == MEASURED:
-        scout = _scout(situation, draft, weight=SCOUT_WEIGHT, again=0.0)
+        scout = _scout(situation, draft, scouting.SCOUT, weight=SCOUT_WEIGHT, again=0.0)
         why = "a scout tells later whether the newest weights need more opponents"
         yield AutoValue("league.players", [main, scout], why)
         return
     main["matchmaker"] = {"kind": "main_agent", "verification": 0.0, **scouting.COUNTER_GAMES}
-    counter = _scout(situation, draft, weight=1.0, again=1.0)
+    counter = _scout(situation, draft, "counter", weight=1.0, again=1.0)
     yield AutoValue("league.players", [main, counter], "teams: counters start again and again")
 
 
-def _scout(situation: Situation, draft: Draft, *, weight: float, again: float) -> dict[str, object]:
+def _scout(situation: Situation, draft: Draft, name: str, *, weight: float, again: float) -> dict[str, object]:
     """An exploiter with lives long enough, by small updates of its own. again: chance that it then starts again."""
     rows = min(draft.whole("learner.batch_rows"), SCOUT_ROWS)
     rate, costs = draft.number("learner.learning_rate"), (draft.number(f"learner.{name}") for name in ENTROPY_COSTS)
     rate = max(rate, min(MAX_RATE_FACTOR * rate, SCOUT_RATE))
     learner: dict[str, object] = {"batch_rows": rows, "learning_rate": rate, "learning_rate_end": rate}
-    learner |= {name: min(cost, most) for name, cost, most in zip(ENTROPY_COSTS, costs, SCOUT_ENTROPY, strict=True)}
+    learner |= {key: min(cost, most) for key, cost, most in zip(ENTROPY_COSTS, costs, SCOUT_ENTROPY, strict=True)}
     if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0:
         learner["algorithm"] = {"magnet_cost": 0.0}
     updates = max(LIFE_SHARE * _updates(situation, draft), float(scouting.MIN_LIFE_UPDATES))
     life = _rounded(updates * rows * draft.whole("learner.unroll_length"))
     return {
         "role": "main_exploiter",
-        "name": scouting.SCOUT,
+        "name": name,
         "step_weight": weight,
         "matchmaker": {"kind": "main_exploiter", "curriculum_below": 0.0, "curriculum_fraction": 0.0},
         "gate": {"min_steps": life, "timeout_steps": life, "reset_probability": again, "reset_to": "initial"},
@@ -182,16 +184,16 @@ def _decides_once(situation: Situation) -> bool:
 def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Snapshots as shares of the budget, whatever its size, and how long the games of a main agent count."""
     decisions, groups = _decisions(situation, draft), draft.groups()
-    total = sum(_weight(group) for group in groups if group.get("name") != scouting.SCOUT) or 1.0
+    total = sum(_weight(group) for group in groups if group.get("name") not in OWN_LIVES) or 1.0
     has_half_life = any(
         (
             draft.has("league.payoff.half_life_steps"),
             draft.has("league.population.save_steps"),
-            any(group.get("gate") for group in groups if group.get("name") != scouting.SCOUT),
+            any(group.get("gate") for group in groups if group.get("name") not in OWN_LIVES),
         )
     )
     for place, group in enumerate(groups):
-        if group.get("name") == scouting.SCOUT:  # its life is measured in updates
+        if group.get("name") in OWN_LIVES:
             continue
         own = decisions * _weight(group) / max(total, 1e-9) / count_of(group)
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
