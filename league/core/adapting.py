@@ -2,7 +2,8 @@
 
 Every remedy has a name, under which the state counts how often it was taken and when. It is taken a few times at most,
 each time after the league has played a fifth more. It only ever goes in one direction, so that none can oscillate. The
-entropy of another budget goes either way, towards a number that is then counted better.
+entropy of another budget goes either way, towards a number that is then counted better. The choice of a population by
+measurement is one too; nothing else here changes its scout.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from league.core import diagnosis
+from league.core import diagnosis, scouting
 from league.core.directives import view_of
 from league.core.gates.gates import beaten_at
 from league.core.matchmaking.roles import MAIN_ROLE
@@ -46,6 +47,7 @@ SAME_BUDGET = 1.5
 """Factor by which the decisions that a budget turns out to hold may differ from those expected."""
 MAX_OPPONENTS = 16
 MAIN_SHARE, MAIN_GROWTH = 0.8, 1.5
+MORE_STEPS = "main agents get more steps"
 MAX_RATED = 500
 """Snapshots up to which ratings are looked at here; beyond it they cost too much."""
 
@@ -87,11 +89,24 @@ class Remedy:
 
 def next_remedy(state: LeagueState, facts: Facts) -> Remedy | None:
     """The first remedy that is due; None for none."""
+    for step in scouting.next_step(state, facts.budget_fraction):
+        remedy = Remedy(step.name, 1, step.pairs, step.reason)
+        if _may_be_taken(state, remedy):
+            return remedy
     for find in FINDERS:
         for remedy in find(state, facts):
-            if _may_be_taken(state, remedy):
+            if _may_be_taken(state, remedy) and not _is_of_scout(state, remedy):
                 return remedy
     return None
+
+
+def _is_of_scout(state: LeagueState, remedy: Remedy) -> bool:
+    """True if a remedy would change the scout, or the main agents' weight beside it: its life is measured out."""
+    scout = scouting.scout_of(state)
+    if scout is None:
+        return False
+    places = (f"players.{scout.name}.", f"league.players.{scout.group}.")
+    return remedy.name == MORE_STEPS or any(key.startswith(places) for key, _ in remedy.pairs)
 
 
 def _may_be_taken(state: LeagueState, remedy: Remedy) -> bool:
@@ -246,7 +261,7 @@ def small_main_share(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
         return
     factor = min(MAIN_GROWTH, MAIN_SHARE / (1.0 - MAIN_SHARE) * rest / own)
     yield Remedy(
-        "main agents get more steps",
+        MORE_STEPS,
         5,
         tuple((f"players.{player.name}.step_weight", factor * _weight(state, player)) for player in mains),
         f"main agents still improve and have {own / (own + rest):.0%} of the steps",

@@ -6,6 +6,7 @@ import numpy as np
 
 from league.core.marks import PARKED
 from league.core.pbt.pbt import first_values
+from league.core.scouting import scout_of
 from league.core.state.commands import (
     ChangeConfig,
     CreateLeague,
@@ -180,7 +181,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
 
 
 def apply_added(state: LeagueState, event: PlayerAdded) -> None:
-    """A player joins."""
+    """A player joins; a scout waits until it is due."""
     policy = state.population.add(event.player, kind=PLAYER, role=event.role)
     state.rating_games.append(0)
     index = state.fair_share.add(event.step_weight)
@@ -194,6 +195,10 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
         hyperparameters=event.hyperparameters,
         parent=event.parent,
     )
+    scout = scout_of(state)
+    if scout is not None and scout.name == event.player:
+        scout.paused = True
+        state.fair_share.num_blocking.values[index] += 1
 
 
 def apply_config(state: LeagueState, event: ConfigChanged) -> None:

@@ -174,7 +174,9 @@ def apply_settings(state: LeagueState, event: SettingsChanged) -> None:
     assert before is not None
     if event.remedy:
         times = state.remedies[event.remedy].times if event.remedy in state.remedies else 0
-        state.remedies[event.remedy] = AppliedRemedy(times + 1, state.next_lease_id, state.totals.env_steps)
+        state.remedies[event.remedy] = AppliedRemedy(
+            times + 1, state.next_lease_id, state.totals.env_steps, event.reason
+        )
     if event.text:
         state.config_text_before, state.config_text = state.config_text, event.text
     if not state.config.payoff.follows_snapshots:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from league.config.auto.draft import AutoValue, Draft, count_of
+from league.config.auto.draft import ALGORITHM, AutoValue, Draft, count_of
 from league.config.auto.rules_cores import decisions_of_update, epochs_of
 from league.config.auto.situation import Situation
+from league.core import scouting
 from league.envs.text.number_text import number_text
 from league.wording import counted
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
-PAST_BESIDE_EXPLOITER = 0.15
-"""Most such games where an exploiter takes a part of the learning, so that four fifths are the main's."""
 NEVER = 100.0
 """Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
 BY_BUDGET = "snapshots are spread over the budget, see runtime.snapshots_per_budget"
@@ -24,6 +23,34 @@ MAIN_WEIGHT = 9.0
 """Step weight of the main agent where there is an exploiter."""
 EXPLOITER_SNAPSHOTS = 10
 """Lives of an exploiter in a budget."""
+SCOUT_WEIGHT = 0.25
+"""Step weight of a scout over that of the main agent, while it lives."""
+LIFE_SHARE = 0.02
+"""Of the main agent's updates, those of one life of a scout, where these are more than the least."""
+SCOUT_ROWS, SCOUT_RATE, MAX_RATE_FACTOR = 64, 3e-3, 3.0
+"""Most rows of a scout's update; its step size, and the most that this may be over the run's. With 64 rows a fresh team
+beat the trap of team_matrix in 0.96 of the games after 160 updates, with 256 in 0.75, with 1,024 it learnt nothing."""
+ENTROPY_COSTS = ("entropy_cost", "entropy_cost_end")
+SCOUT_ENTROPY = (0.02, 0.002)
+"""First and last entropy cost of a scout, at most: who has one opponent need not mix."""
+ON_POLICY = ("vtrace", "ppo", "appo")
+"""Algorithms under which a scout learns as it was tried."""
+MEASURED, ALWAYS, NEWEST_ONLY = scouting.MEASURED, "always", "never"
+CHOICE = "league.population.choice"
+OWN_LIVES = (scouting.SCOUT, "counter")
+"""Groups of players whose lives are counted in updates of their own, not as shares of the budget."""
+
+
+def choice(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Games of teams begin with the newest weights and a scout; others have their population by the rules below."""
+    if draft.value("league.preset") or draft.groups() or not situation.game.is_competitive or not _has_teams(situation):
+        return
+    if draft.value("trainer.kind") != "league" or draft.value(f"{ALGORITHM}.kind") not in ON_POLICY:
+        return
+    updates = _updates(situation, draft)
+    if updates * scouting.MAX_SHARE < scouting.MIN_LIFE_UPDATES:
+        return
+    yield AutoValue(CHOICE, MEASURED, "a team may stay in a trap; a scout of at most 5 % of the updates shows it")
 
 
 def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -31,6 +58,11 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.value("league.preset"):
         return
     main: dict[str, object] = {"role": "main_agent"}
+    chosen = draft.value(CHOICE)
+    counters = chosen == ALWAYS and _has_teams(situation)
+    if situation.game.is_competitive and (counters or chosen in (MEASURED, NEWEST_ONLY)):
+        yield from _chosen_roles(situation, draft, main)
+        return
     decisions = _decisions(situation, draft)
     core_seconds = situation.core_seconds
     short = "" if core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS else f"{core_seconds:g} core-seconds"
@@ -50,11 +82,58 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         )
 
 
+def _chosen_roles(situation: Situation, draft: Draft, main: dict[str, object]) -> Iterator[AutoValue]:
+    """The main agent alone, with a scout that waits, or with counters from the start."""
+    chosen = draft.value(CHOICE)
+    if chosen == NEWEST_ONLY:
+        yield AutoValue("league.players", [main], "the newest weights alone are asked for")
+        return
+    main = {**main, "step_weight": 1.0}
+    if chosen == MEASURED:
+        scout = _scout(situation, draft, scouting.SCOUT, weight=SCOUT_WEIGHT, again=0.0)
+        why = "a scout tells later whether the newest weights need more opponents"
+        yield AutoValue("league.players", [main, scout], why)
+        return
+    main["matchmaker"] = {"kind": "main_agent", "verification": 0.0, **scouting.COUNTER_GAMES}
+    counter = _scout(situation, draft, "counter", weight=1.0, again=1.0)
+    yield AutoValue("league.players", [main, counter], "teams: counters start again and again")
+
+
+def _scout(situation: Situation, draft: Draft, name: str, *, weight: float, again: float) -> dict[str, object]:
+    """An exploiter with lives long enough, by small updates of its own. again: chance that it then starts again."""
+    rows = min(draft.whole("learner.batch_rows"), SCOUT_ROWS)
+    rate, costs = draft.number("learner.learning_rate"), (draft.number(f"learner.{name}") for name in ENTROPY_COSTS)
+    rate = max(rate, min(MAX_RATE_FACTOR * rate, SCOUT_RATE))
+    learner: dict[str, object] = {"batch_rows": rows, "learning_rate": rate, "learning_rate_end": rate}
+    learner |= {key: min(cost, most) for key, cost, most in zip(ENTROPY_COSTS, costs, SCOUT_ENTROPY, strict=True)}
+    if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0:
+        learner["algorithm"] = {"magnet_cost": 0.0}
+    updates = max(LIFE_SHARE * _updates(situation, draft), float(scouting.MIN_LIFE_UPDATES))
+    life = _rounded(updates * rows * draft.whole("learner.unroll_length"))
+    return {
+        "role": "main_exploiter",
+        "name": name,
+        "step_weight": weight,
+        "matchmaker": {"kind": "main_exploiter", "curriculum_below": 0.0, "curriculum_fraction": 0.0},
+        "gate": {"min_steps": life, "timeout_steps": life, "reset_probability": again, "reset_to": "initial"},
+        "learner": learner,
+    }
+
+
+def _updates(situation: Situation, draft: Draft) -> float:
+    """Estimated updates of a main agent alone in the budget."""
+    return _decisions(situation, draft) / decisions_of_update(draft)
+
+
+def _has_teams(situation: Situation) -> bool:
+    """True if a team has several seats."""
+    return situation.game.spec.num_seats > situation.game.spec.num_teams
+
+
 def _trap(situation: Situation) -> str:
     """The hint that a game of teams deserves; empty for other games."""
-    spec = situation.game.spec
-    has_teams = spec.num_seats > spec.num_teams
-    return "; a team may stay in a trap, out of which `league.preset: cross_play` finds" if has_teams else ""
+    hint = "; a team may stay in a trap, out of which `league.population.choice: always` finds"
+    return hint if _has_teams(situation) else ""
 
 
 def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -70,8 +149,10 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
         past, why = _past(situation)
-        if len(draft.groups()) > 1:
-            past = min(past, PAST_BESIDE_EXPLOITER)
+        if draft.value(CHOICE) in (MEASURED, NEWEST_ONLY):
+            past, why = 0.0, "the newest weights only"
+        elif len(draft.groups()) > 1:
+            past = min(past, scouting.PAST_BESIDE_EXPLOITER)
         options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
         if mixed:
             options = {**options, "weighting": "uniform"}
@@ -89,9 +170,10 @@ def _past(situation: Situation) -> tuple[float, str]:
     forget old games, so that those alone are met who are hard to beat now. The trials stand in
     benchmarks/figures/choosing-defaults.md.
     """
+    share = scouting.past_share(situation.kind)
     if situation.is_mixed:
-        return 0.1, "hidden or simultaneous: more of the past did harm"
-    return 0.2, "nothing hidden: the past keeps what was learnt"
+        return share, "hidden or simultaneous: more of the past did harm"
+    return share, "nothing hidden: the past keeps what was learnt"
 
 
 def _decides_once(situation: Situation) -> bool:
@@ -102,15 +184,17 @@ def _decides_once(situation: Situation) -> bool:
 def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Snapshots as shares of the budget, whatever its size, and how long the games of a main agent count."""
     decisions, groups = _decisions(situation, draft), draft.groups()
-    total = sum(_weight(group) for group in groups)
+    total = sum(_weight(group) for group in groups if group.get("name") not in OWN_LIVES) or 1.0
     has_half_life = any(
         (
             draft.has("league.payoff.half_life_steps"),
             draft.has("league.population.save_steps"),
-            any(group.get("gate") for group in groups),
+            any(group.get("gate") for group in groups if group.get("name") not in OWN_LIVES),
         )
     )
     for place, group in enumerate(groups):
+        if group.get("name") in OWN_LIVES:
+            continue
         own = decisions * _weight(group) / max(total, 1e-9) / count_of(group)
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
     if not situation.has_budget:
@@ -194,4 +278,4 @@ def _short(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-RULES = (roles, opponents, cadence, scoring, ratings)
+RULES = (choice, roles, opponents, cadence, scoring, ratings)

@@ -263,7 +263,7 @@ class LeagueConfig:
     Fields:
       preset: a population by its name (`league.core.state.built_ins.PRESETS`) or "module:attribute"; empty for none.
         Settings given beside it replace their part of the preset.
-      population: the numbers of the preset.
+      population: the choice of a population, and the numbers of the preset.
       players: the groups of players; one of each role by default, half of the env steps for the main agent.
       fixed_opponents: bots and frozen policies from outside that the players also meet.
       payoff, ratings, meta_game, pbt: see there.
@@ -283,11 +283,9 @@ class LeagueConfig:
     lease_steps: int = 64
 
     def __post_init__(self) -> None:
+        self.population.check_beside(self.preset)
         if self.preset:
             self._expand()
-        else:
-            given = self.population != PopulationConfig()
-            require(not given, "population: these are the numbers of a preset; give a `preset`, or set `players`")
         require(len(self.players) > 0, "players: a league needs at least one player")
         prefixes = [group.prefix for group in self.players]
         twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from league.core.state.built_ins import AUTO, PBT_SELECTIONS, SOLVERS, check_name
@@ -23,11 +23,17 @@ def require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
+PopulationChoice = Literal["given", "measured", "always", "never"]
+
+
 @dataclass(frozen=True)
 class PopulationConfig:
-    """The numbers of a preset; None is the preset's own.
+    """The choice of a population, and the numbers of a preset; None is the preset's own.
 
     Fields:
+      choice: what decides on it. "given": the preset, or `players`. "measured": the newest weights alone, until a scout
+        has shown that more is needed, see `league.core.scouting`. "always": the past too, exploiters where the budget
+        lets them learn, and counters in games of teams. "never": the newest weights alone.
       main_agents: learning players (the population of `pbt`). main_exploiters: of `alphastar` and `exploit`, and the
         counters of `cross_play`.
       league_exploiters: of `alphastar`.
@@ -39,6 +45,7 @@ class PopulationConfig:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
+    choice: PopulationChoice = "given"
     main_agents: int | None = None
     main_exploiters: int | None = None
     league_exploiters: int | None = None
@@ -61,6 +68,15 @@ class PopulationConfig:
         require(
             ratio is None or 0.0 <= ratio <= 1.0, f"play_against_latest_model_ratio must lie in [0, 1], not {ratio}"
         )
+
+    def check_beside(self, preset: str) -> None:
+        """Refuse a choice beside a preset, and numbers without one. Raises ValueError."""
+        if preset:
+            chosen = self.choice == "given"
+            require(chosen, f"population: the preset {preset!r} is a population; leave `choice` out, or the preset")
+            return
+        numbers = replace(self, choice="given") != PopulationConfig()
+        require(not numbers, "population: these are the numbers of a preset; give a `preset`, or set `players`")
 
 
 _IMPORTED = re.compile(IMPORTED_PREFIX + r"[a-z0-9][a-z0-9_-]{0,63}")

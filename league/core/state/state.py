@@ -142,11 +142,15 @@ class Mixture:
 
 @dataclass(frozen=True)
 class AppliedRemedy:
-    """A change that the league made by itself: how many times, and its next lease and env steps at the last one."""
+    """A change that the league made by itself: how many times, its next lease and env steps at the last one, and why.
+
+    Stored states of before the reason was kept are folded again from the events: it has no default.
+    """
 
     times: int
     lease_id: int
     env_steps: int
+    reason: str
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from league.core import diagnosis
+from league.core import diagnosis, scouting
 from league.core.gates.gates import beaten_at
+from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.cycles import league_cycles
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.probe_series import Point, series_of
@@ -315,6 +316,29 @@ def exploited(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
         )
 
 
+def exploited_by_scout(state: LeagueState, history: RunHistory) -> Iterator[RunFinding]:
+    """A population chosen by measurement whose main agent a scout still exploits, or that no scout has tried."""
+    scout = scouting.scout_of(state)
+    if scout is None:
+        return
+    population, reason = scouting.population_of(state)
+    if population == scouting.EXPLOITERS:
+        yield RunFinding(
+            "a scout still finds a weakness",
+            "The main agent was exploited before and after it met its past.",
+            reason,
+            "set league.population.choice: always, or train with a preset that has exploiters from the start",
+        )
+    mains = [player for player in state.players.values() if player.role == MAIN_ROLE]
+    if not scout.version and any(player.num_snapshots >= MIN_EXPORTED for player in mains):
+        yield RunFinding(
+            "nobody has tried to exploit the main agent",
+            f"A scout of {scouting.MIN_LIFE_UPDATES} updates would take more than {scouting.MAX_SHARE:.0%} of them.",
+            f"{mains[0].name} had {mains[0].version:,} updates",
+            "give the run a longer budget, or set league.population.choice: always",
+        )
+
+
 def _losses(state: LeagueState, probes: Sequence[str]) -> Iterator[Point]:
     """The newest readings of some probes in which a snapshot lost with its whole interval."""
     newest = (series.points[-1] for series in series_of(state).values() if series.probe in probes)
@@ -337,4 +361,5 @@ CHECKS: tuple[Check, ...] = (
     stagnation,
     unlearnt,
     exploited,
+    exploited_by_scout,
 )

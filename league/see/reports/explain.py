@@ -7,15 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from league.config.auto.resolve import resolve
+from league.config.auto.rules_league import CHOICE
 from league.config.commented import reasons_in
 from league.config.dotted_keys import dotted_key, generic_key, value_at
 from league.config.loading import parse_config
 from league.config.player_settings import own_values
 from league.config.reference import KeyEntry, explain
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
+from league.core.scouting import population_of
+from league.core.state.events import EVENTS
 from league.envs.protocol import EnvConfig
 from league.errors import LeagueError
 from league.json_report import JsonReport
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
 from league.wording import setting_text
 
@@ -62,6 +67,7 @@ def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None
         text = RunFolder.open(source).read_config()
         config, reasons = parse_config(text, source=str(source)), reasons_in(text)
         given = _unlike_default(config)
+        reasons |= _found_since(RunFolder.open(source), reasons)
     else:
         found = resolve(str(source), limit=limit)
         config, reasons, given = found.config, found.reasons, found.given
@@ -72,6 +78,15 @@ def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None
     rows = _rows(key, value, known, reasons, given)
     of_run = {f"league.players.{value.place}.{value.key}": value.run for value in own_values(config)}
     return Explanation(tuple(_beside_run(row, of_run) for row in rows))
+
+
+def _found_since(folder: RunFolder, reasons: Mapping[str, str]) -> dict[str, str]:
+    """The reason of a population that is chosen by measurement, with what the run has chosen since."""
+    if not folder.journal_path.is_file():
+        return {}
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        population, why = population_of(read_state(journal))
+    return {CHOICE: f"{reasons.get(CHOICE, GIVEN)}; now {population}: {why}"} if population else {}
 
 
 def _rows(

@@ -98,10 +98,10 @@ def test_a_remedy_rests_until_the_league_has_played_a_fifth_more() -> None:
     assert remedy is not None and "comes nearer" in remedy.name and remedy.most == 2
     steps, lease = league.state.totals.env_steps, league.state.next_lease_id
     for known, allowed in (
-        (AppliedRemedy(1, lease, int(steps / 1.3)), False),
-        (AppliedRemedy(1, lease - 50, int(steps / 1.1)), False),
-        (AppliedRemedy(1, lease - 50, int(steps / 1.3)), True),
-        (AppliedRemedy(2, lease - 50, int(steps / 1.3)), False),
+        (AppliedRemedy(1, lease, int(steps / 1.3), ""), False),
+        (AppliedRemedy(1, lease - 50, int(steps / 1.1), ""), False),
+        (AppliedRemedy(1, lease - 50, int(steps / 1.3), ""), True),
+        (AppliedRemedy(2, lease - 50, int(steps / 1.3), ""), False),
     ):
         league.state.remedies[remedy.name] = known
         again = next_remedy(league.state, facts)

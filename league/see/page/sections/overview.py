@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from league.core.metagame.ratings import RatingRow, strongest
+from league.core.scouting import population_of
+from league.core.state.state import LeagueState
 from league.run.monitor import names
 from league.see.page.page_parts import NoQuery
 from league.see.page.runs.expected_probe import expected_probe
@@ -158,6 +160,7 @@ def _league_checks(run: OpenedRun) -> list[HealthSign]:
         pause = state.training_pause
         who = "" if pause is None else f"by {pause.by}" + (f": {pause.reason}" if pause.reason else "")
         found.append(HealthSign("warn", "Training is paused.", who))
+    found += population_signs(state)
     if state.totals.aborted:
         share = state.totals.aborted / max(state.totals.games + state.totals.aborted, 1)
         found.append(HealthSign("bad" if share > 0.01 else "warn", "Games were thrown away.", f"{share:.2%} of all"))
@@ -168,6 +171,12 @@ def _league_checks(run: OpenedRun) -> list[HealthSign]:
     if skipped:
         found.append(HealthSign("warn", "Updates were skipped as they were not finite.", f"{skipped:,.0f} updates"))
     return found
+
+
+def population_signs(state: LeagueState) -> list[HealthSign]:
+    """The population that was chosen by measurement, with the numbers; none where it was given."""
+    population, reason = population_of(state)
+    return [HealthSign("good", f"The population by measurement: {population}.", reason)] if population else []
 
 
 def _health(account: RunAccount, found: tuple[HealthSign, ...]) -> LeagueVerdict:

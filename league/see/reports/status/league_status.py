@@ -10,6 +10,7 @@ from league.core.metagame.probe_series import newest_text
 from league.core.metagame.ratings import league_ratings
 from league.core.player_account import PlayerAccount, player_account
 from league.core.quarantine import quarantined
+from league.core.scouting import population_of
 from league.core.state.state import LeagueState
 from league.policies.auto_export import EXACT, EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
@@ -31,6 +32,7 @@ class LeagueStatus:
       probes: newest value of each yardstick, and of which snapshot; empty before the first.
       auto: what is played where nobody names a policy, with the reason; empty before the first snapshot.
       exports: the other names that stand for policies of the run.
+      population: the one that was chosen by measurement, with the reason; empty where it was given.
     """
 
     games: int
@@ -48,6 +50,7 @@ class LeagueStatus:
     probes: str = ""
     auto: str = ""
     exports: tuple[str, ...] = ()
+    population: str = ""
 
     def games_text(self) -> str:
         """Games and env steps, those of rating games apart."""
@@ -55,11 +58,13 @@ class LeagueStatus:
         return f"{counted(self.games, 'game')}, {counted(self.env_steps, 'env step')}{settling}"
 
     def policy_lines(self) -> Iterator[str]:
-        """Yields which snapshots are lost, kept or played, and what the probes measured."""
+        """Yields which snapshots are lost, kept or played, the chosen population, and what the probes measured."""
         if self.set_aside:
             yield f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}"
         if self.tags or self.pins:
             yield "kept: " + ", ".join([*(f"{tag} = {name}" for tag, name in self.tags.items()), *self.pins])
+        if self.population:
+            yield f"population: {self.population}"
         if self.probes:
             yield f"probes: {self.probes}"
         if self.auto:
@@ -86,6 +91,7 @@ def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
         probes=newest_text(state),
         auto=auto,
         exports=exports,
+        population=": ".join(filter(None, population_of(state))),
     )
 
 

@@ -9,7 +9,10 @@ import pytest
 
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation
+from league.config.player_settings import settings_of
 from league.config.run_config import BudgetConfig
+from league.core.scouting import MEASURED, MIN_LIFE_UPDATES, SCOUT
+from league.errors import ConfigError
 from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled, spec
 
 
@@ -35,11 +38,55 @@ def test_a_short_budget_has_no_exploiter_and_a_long_one_has() -> None:
     assert [group.role for group in slow.league.players] == ["main_agent"]
 
 
-def test_the_reason_for_one_main_agent_names_the_preset_where_there_are_teams() -> None:
-    pairs = spec(seats=4, teams=(0, 0, 1, 1))
-    for game in (board_game, one_shot):
-        reasons = [settled(game(**changes))[1]["league.players"] for changes in ({}, {"spec": pairs})]
-        assert ["cross_play" in reason for reason in reasons] == [False, True]
+PAIRS = spec(seats=4, teams=(0, 0, 1, 1))
+HOUR = BudgetConfig(core_seconds=3600.0)
+
+
+def test_a_game_of_teams_begins_with_a_scout_where_a_twentieth_of_its_updates_are_a_life() -> None:
+    config, reasons = settled(one_shot(spec=PAIRS), budget=HOUR)
+    assert config.league.population.choice == MEASURED
+    main, scout = config.league.players
+    assert (main.role, scout.role, scout.prefix) == ("main_agent", "main_exploiter", SCOUT)
+    assert main.matchmaker["self_play"] == 1.0  # type: ignore[index]
+    assert "scout" in reasons["league.players"]
+    own = settings_of(config, scout.player_id(0)).learner
+    life = scout.gate.timeout_steps / (own.batch_rows * own.unroll_length)
+    assert own.batch_rows <= 64 and life >= 0.95 * MIN_LIFE_UPDATES and scout.gate.min_steps == scout.gate.timeout_steps
+    assert scout.reset_probability == 0.0
+
+
+def test_too_short_a_budget_and_games_of_single_seats_have_no_scout_and_the_reason_names_counters() -> None:
+    short, reasons = settled(one_shot(spec=PAIRS, costs=SLOW), budget=BudgetConfig(core_seconds=20.0))
+    assert short.league.population.choice == "given"
+    assert [group.role for group in short.league.players] == ["main_agent"]
+    assert "league.population.choice: always" in reasons["league.players"]
+    alone, reasons = settled(one_shot(), budget=HOUR)
+    assert alone.league.population.choice == "given"
+    assert "population" not in reasons["league.players"]
+
+
+@pytest.mark.parametrize("game", [board_game, one_shot], ids=["board", "one-shot"])
+@pytest.mark.parametrize("pairs", [False, True], ids=["single seats", "teams"])
+def test_every_choice_of_a_population_can_be_asked_for(game: Any, pairs: bool) -> None:
+    facts = game(spec=PAIRS) if pairs else game()
+    roles, self_play = {}, {}
+    for choice in ("always", "never", "measured", "auto"):
+        given = {} if choice == "auto" else {"league": {"population": {"choice": choice}}}
+        config, _ = settled(facts, given, budget=HOUR)
+        roles[choice] = [group.prefix for group in config.league.players]
+        self_play[choice] = config.league.players[0].matchmaker["self_play"]  # type: ignore[index]
+    assert roles["never"] == ["main"] and self_play["never"] == 1.0
+    assert roles["measured"] == ["main", SCOUT] and self_play["measured"] == 1.0
+    assert self_play["always"] == pytest.approx(0.1) if pairs else self_play["always"] < 1.0
+    assert roles["auto"] == (roles["measured"] if pairs else roles["always"])
+
+
+def test_a_choice_beside_a_preset_is_refused_and_none_is_made_beside_players_or_a_trainer_of_ones_own() -> None:
+    with pytest.raises(ConfigError, match="the preset 'self_play' is a population"):
+        settled(one_shot(), {"league": {"preset": "self_play", "population": {"choice": "always"}}}, budget=HOUR)
+    for given in ({"league": {"players": [{"role": "main_agent"}]}}, {"trainer": {"kind": "own"}}):
+        config, _ = settled(one_shot(spec=PAIRS), given, budget=HOUR)
+        assert config.league.population.choice == "given"
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)

@@ -7,13 +7,30 @@ from typing import Any
 
 import pytest
 
+from league.core import scouting
 from league.core.state.events import SettingsChanged
 from league.run.budget import Limits
 from league.run.operations.adapter import BY
+from league.see.page.sections.overview import population_signs
+from league.see.reports.doctor import examine_run
+from league.see.reports.explain import explain_setting
+from league.see.reports.status.status_report import read_status
 from league.see.reports.verify import verify_run
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
 
+LIFE = {"min_steps": 640, "timeout_steps": 640}
+MEASURED: dict[str, Any] = {
+    "population": {"choice": "measured"},
+    "players": [
+        {
+            "role": "main_agent",
+            "matchmaker": {"kind": "main_agent", "self_play": 1.0, "pfsp": 0.0, "verification": 0.0},
+            "gate": {"min_steps": 10**8, "timeout_steps": 10**9},
+        },
+        {"role": "main_exploiter", "name": "scout", "step_weight": 0.25, "gate": {**LIFE, "reset_probability": 0.0}},
+    ],
+}
 FAR = {"players": [{"role": "main_agent", "gate": {"min_steps": 10**8, "timeout_steps": 10**9}}]}
 
 
@@ -54,3 +71,23 @@ def test_a_run_that_repeats_exactly_adapts_the_same_with_and_without_a_stop(tmp_
     states = [state_of(tmp_path / name / "run") for name in ("once", "twice")]
     assert states[0].players["main-0"].trained_steps == states[1].players["main-0"].trained_steps
     assert verify_run(tmp_path / "twice" / "run").problems == ()
+
+
+def test_a_scout_and_what_follows_from_it_are_journaled_and_shown_by_every_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scouting, "MIN_LIFE_UPDATES", 10)
+    start(tmp_path, tiny(league=MEASURED, budget={"env_steps": 32_000}), env_steps=20_000)
+    run = tmp_path / "run"
+    begun, judged, *_ = [event for event in adapted(run) if event.remedy.startswith("scout")]
+    assert begun.remedy == "scout 1 begins" and begun.by == judged.by == BY
+    population, reason = scouting.population_of(state_of(run))
+    assert (population, reason) == (judged.remedy.removeprefix("scout 1: "), judged.reason)
+    shown = f"{population}: {reason}"
+    assert f"population: {shown}" in read_status(run).text()
+    (row,) = explain_setting(run, "league.population.choice").settings
+    assert row.origin.endswith(f"now {shown}")
+    assert [sign.evidence for sign in population_signs(state_of(run))] == [reason]
+    assert verify_run(run).problems == ()
+    found = {finding.check for finding in examine_run(run).findings}
+    assert "nobody has tried to exploit the main agent" not in found
