@@ -197,7 +197,7 @@ def _sums_of(rows: Tensor, of_taken: Tensor) -> _Sums:
     )
 
 
-class _Settings(ctypes.Structure):
+class _CWeights(ctypes.Structure):
     """`struct settings` of vtrace_loss.c."""
 
     _fields_ = [
@@ -227,7 +227,7 @@ def _by_kernel(
     if len(shapes) > 1 or values.shape != shown or logits.shape[:-1] != shown:
         raise ValueError(f"decisions {sorted(shapes)}, values {tuple(values.shape)}, logits {tuple(logits.shape)}")
     clips = (MAX_RATIO if clip is None else clip for clip in (weights.clip_rho, weights.clip_c, weights.clip_pg_rho))
-    settings = _Settings(
+    settings = _CWeights(
         *(weights.gamma, weights.value_cost, weights.entropy_cost, weights.advantage_scale, weights.advantage_limit),
         *clips,
         *(weights.lambda_, log_of_clip(weights.clip_rho), MAX_LOG_RATIO, weights.corrects),

@@ -57,7 +57,7 @@ class Sampler:
             self.write()
 
     def _stacks(self) -> dict[int, str]:
-        """Of all threads, as Python writes them where it has crashed: frames as objects would change those of Cython."""
+        """Of all threads, as Python writes them after a crash: frames as objects would change those of Cython."""
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
         faulthandler.dump_traceback(self._file)

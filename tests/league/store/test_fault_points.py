@@ -139,6 +139,7 @@ RAW_WRITES = {
     "league/store/journal.py": "sqlite makes the journal under a temporary name",
     "league/policies/trust.py": "the key of a user is made once, and a link decides between two that make it",
     "league/http/listeners.py": "a socket is removed",
+    "agents/nets/kernels/compiled.py": "compiled code in the cache of the user, made again where it is not whole",
     "agents/acting/central/socket_client.py": "rows in shared memory, which is no file",
     "league/run/control/door_file.py": "the private folder of sockets",
     "league/run/control/lifecycle.py": "the console log is the output of the run",
