@@ -22,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,6 +52,8 @@ UPDATES = 10
 """Updates of each number of pieces in one turn."""
 TURNS = 12
 PIECES = (1, 2, 4)
+CORES = (1, 2, 4, 8, 16)
+"""Of the curve of ceilings."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,19 @@ def ceilings_of(acting: float, one: Pieces, two: Pieces) -> Ceilings:
     alone = acting + one.whole
     best = min((percent / 100.0 for percent in range(101)), key=seconds)
     return Ceilings(alone / seconds(0.0), alone / seconds(best), best)
+
+
+def curve_of(acting: float, pieces: Mapping[int, Pieces]) -> dict[int, float]:
+    """Number of cores -> the same for so many, the updates cut into the best number of pieces for it.
+
+    One learner's own thread bounds it: beyond that only larger batches, or learners of several players, use more cores.
+    """
+    alone = acting + pieces[1].whole
+    seconds = {
+        cores: min(max(cost.own, (acting + cost.whole) / cores) for number, cost in pieces.items() if number <= cores)
+        for cores in CORES
+    }
+    return {cores: alone / bound for cores, bound in seconds.items()}
 
 
 def measure_pieces(bench: Bench) -> dict[int, Pieces]:
@@ -173,6 +188,8 @@ def add_parts(report: Report, env: str, parts: RunParts, pieces: dict[int, Piece
     found = ceilings_of(acting, pieces[1], pieces[2])
     report.add(f"{env}: ceiling of two cores over one, one thread of the learner", found.one_thread, "x")
     report.add(f"{env}: the same, {found.cut:.0%} of the updates in two pieces", found.two_threads, "x")
+    for cores, speed in curve_of(acting, pieces).items():
+        report.add(f"{env}: ceiling of {cores} cores over one, one learner", speed, "x")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.report import Report
 from benchmarks.throughput import cores
-from benchmarks.throughput.cores import Ceilings, Pieces, add_runs, ceilings_of, settings_of
+from benchmarks.throughput.cores import Ceilings, Pieces, add_runs, ceilings_of, curve_of, settings_of
 from benchmarks.throughput.rate_window import Measured
 from benchmarks.throughput.roofline import RunParts
 
@@ -31,6 +31,11 @@ def test_the_ceiling_is_the_learners_thread_or_half_of_all_work(
     found = ceilings_of(acting, one, two)
     assert (found.one_thread, found.two_threads) == pytest.approx((expected.one_thread, expected.two_threads))
     assert found.cut == pytest.approx(expected.cut)
+
+
+def test_more_cores_help_until_the_learners_own_thread_is_all_that_is_left() -> None:
+    pieces = {1: Pieces(1.0, 1.0), 2: Pieces(0.6, 1.2), 4: Pieces(0.4, 1.6)}
+    assert curve_of(3.0, pieces) == pytest.approx({1: 1.0, 2: 2.0, 4: 4.0, 8: 4.0 / 0.575, 16: 4.0 / 0.4})
 
 
 def test_runs_are_compared_at_their_own_shares_of_learnt_plies() -> None:
