@@ -22,8 +22,8 @@ from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.remote_rows import RemoteBatch, RemoteRows, RowsLostError
 from league.agents.learner.data.row_source import RowBlocks, RowSource, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
-from league.agents.learner.data.source_counts import SourceCounts, SourceReport
-from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from league.agents.learner.data.source_counts import WaitedSource
+from league.agents.learner.errors import FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.replay_source import ReplaySource, blocks_of
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.unroll.codec import OpenChunk
@@ -45,7 +45,7 @@ def replay(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[Any], opt
     return RemoteReplay(spec, config, place, share) if place.hosts else ReplaySource(spec, config, place, share)
 
 
-class RemoteReplay:
+class RemoteReplay(WaitedSource):
     """Rows that hosts keep, which outlive this source; see `RowSource`.
 
     Args:
@@ -55,30 +55,20 @@ class RemoteReplay:
     def __init__(
         self, spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[OpenChunk], share: ReplayConfig
     ) -> None:
+        super().__init__(place.changed, failed="the replay hosts cannot be asked")
         self._layout = RowLayout(spec)
         self._hosts = place.hosts
-        self._changed = place.changed
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows // config.microbatches
         self._capacity = min(share.capacity, config.batch_rows)
         self._come: deque[tuple[RemoteRows, RemoteBatch]] = deque()
         self._in_hand: RemoteBatch | None = None
-        self._waiting = 0
-        self._counts = SourceCounts()
-        self._closed = False
-        self._error: BaseException | None = None
         for number, host in enumerate(self._hosts):
             threading.Thread(target=self._fetch, args=(host,), name=f"rows-{number}", daemon=True).start()
 
     @property
     def capacity(self) -> int:
         return self._capacity
-
-    @property
-    def waiting(self) -> int:
-        """As in the protocol; those on their way to a host count too."""
-        with self._changed:
-            return self._waiting
 
     @property
     def rows_ready(self) -> int:
@@ -127,11 +117,6 @@ class RemoteReplay:
         if row_errors is not None and self._in_hand is not None:
             self._in_hand.learnt(row_errors)
 
-    def report(self) -> SourceReport:
-        """As in the protocol; decoded by the hosts."""
-        with self._changed:
-            return self._counts.take()
-
     def close(self) -> None:
         """As in the protocol; the hosts keep the rows."""
         with self._changed:
@@ -162,9 +147,7 @@ class RemoteReplay:
                         self._changed.notify_all()
         except Exception as error:  # the boundary of this thread: raised again in the learner's
             logger.exception("a replay host cannot be asked")
-            with self._changed:
-                self._error = error
-                self._changed.notify_all()
+            self._fail(error)
 
     def _wants(self, host: RemoteRows) -> bool:
         """Wait until no batch of a host waits here; False at the end."""
@@ -182,12 +165,3 @@ class RemoteReplay:
                     logger.warning("a replay host gives no rows: %s", error)
                 self._changed.wait_for(self._is_over, timeout=PAUSE_S if is_lost else LOOK_EVERY_S)
             return None
-
-    def _is_over(self) -> bool:
-        return self._closed or self._error is not None
-
-    def _raise_if_over(self) -> None:
-        if self._error is not None:
-            raise FeederError(f"the replay hosts cannot be asked: {self._error}") from self._error
-        if self._closed:
-            raise FeederClosedError("the replay is closed")

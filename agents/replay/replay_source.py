@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, SourcePlace
 from league.agents.learner.data.row_source_config import ReplayConfig
-from league.agents.learner.data.source_counts import SourceCounts, SourceReport
-from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from league.agents.learner.data.source_counts import SourceReport, WaitedSource
+from league.agents.learner.errors import FeederError, FeederFullError, FeederTimeoutError
 from league.agents.replay.replay_table import RateLimiter, ReplayTable, Sample
 from league.agents.replay.row_bytes import RowLayout
 from league.agents.replay.row_files import MappedRows, NoDiskSpaceError, ReplayMemory, memory_of
@@ -32,7 +32,7 @@ FILE = "rows"
 """The file of a player's rows in its folder."""
 
 
-class ReplaySource(Generic[ChunkT]):
+class ReplaySource(WaitedSource, Generic[ChunkT]):
     """A table of rows behind a rate limiter; see `RowSource`.
 
     Args:
@@ -44,6 +44,7 @@ class ReplaySource(Generic[ChunkT]):
     def __init__(
         self, spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[ChunkT], options: ReplayConfig
     ) -> None:
+        super().__init__(place.changed)
         self._spec = spec
         self._place = place
         self._alone = not place.threads
@@ -56,11 +57,7 @@ class ReplaySource(Generic[ChunkT]):
         limiter = RateLimiter(options.samples_per_insert, options.min_rows, window)
         self._memory = _memory(layout, place, options)
         self.table = ReplayTable(layout, self._memory, options, limiter, np.random.default_rng(place.seed))
-        self._changed = place.changed
         self._sample: Sample | None = None
-        self._waiting = 0
-        self._counts = SourceCounts()
-        self._closed = False
 
     @property
     def capacity(self) -> int:
@@ -68,22 +65,17 @@ class ReplaySource(Generic[ChunkT]):
         return self.table.capacity if self._alone else min(self.table.capacity, self._batch_rows)
 
     @property
-    def waiting(self) -> int:
-        with self._changed:
-            return self._waiting
-
-    @property
     def rows_ready(self) -> int:
         """As in the protocol: all or none."""
         with self._changed:
-            self._raise_if_closed()
+            self._raise_if_over()
             return self._batch_rows if self._can_sample() else 0
 
     def push(self, chunk: ChunkT, *, num_rows: int, timeout_s: float = 0.0) -> None:
         """As in the protocol; returns once the rows are stored. One that cannot be decoded is counted."""
         start = time.perf_counter()
         with self._changed:
-            self._raise_if_closed()
+            self._raise_if_over()
         unrolls = self._decoded(chunk, num_rows)
         if unrolls is None:
             return
@@ -94,7 +86,7 @@ class ReplaySource(Generic[ChunkT]):
                 self._changed.wait_for(lambda: self._closed or self._has_room(num_rows), timeout=timeout_s)
             finally:
                 self._waiting -= 1
-            self._raise_if_closed()
+            self._raise_if_over()
             if not self._has_room(num_rows):
                 raise FeederFullError(f"a chunk of {num_rows} rows came before the rows in the replay were sampled")
             try:
@@ -116,7 +108,7 @@ class ReplaySource(Generic[ChunkT]):
         with self._changed:
             with self._counts.waiting():
                 self._changed.wait_for(lambda: self._closed or self._can_sample(), timeout=timeout_s)
-            self._raise_if_closed()
+            self._raise_if_over()
             if not self._can_sample():
                 raise FeederTimeoutError(self._too_few(timeout_s))
             self._changed.notify_all()
@@ -131,10 +123,6 @@ class ReplaySource(Generic[ChunkT]):
         with self._changed:
             if not self._closed:
                 self.table.update(sample, row_errors)
-
-    def report(self) -> SourceReport:
-        with self._changed:
-            return self._counts.take()
 
     def close(self) -> None:
         """As in the protocol; a file stays."""
@@ -175,10 +163,6 @@ class ReplaySource(Generic[ChunkT]):
             f"{limiter.samples} samples of {limiter.inserts} rows are enough: none came in {timeout_s:g} s that could "
             "be sampled more"
         )
-
-    def _raise_if_closed(self) -> None:
-        if self._closed:
-            raise FeederClosedError("the replay is closed")
 
 
 def blocks_of(

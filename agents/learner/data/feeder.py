@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.row_list import RowList
 from league.agents.learner.data.row_source import ChunkT, RowBlocks, RowSource, SourcePlace
-from league.agents.learner.data.source_counts import SourceCounts, SourceReport
-from league.agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from league.agents.learner.data.source_counts import SourceReport, WaitedSource
+from league.agents.learner.errors import FeederError, FeederFullError, FeederTimeoutError
 from league.agents.unroll.ring import UnrollRing
 from league.agents.unroll.unroll import Unrolls, UnrollSpec
 
@@ -57,7 +57,7 @@ def fifo(spec: UnrollSpec, config: LearnerConfig, place: SourcePlace[ChunkT]) ->
     return feeder
 
 
-class Feeder(Generic[ChunkT]):
+class Feeder(WaitedSource, Generic[ChunkT]):
     """Decoding threads and a ring buffer of rows.
 
     Args:
@@ -83,6 +83,12 @@ class Feeder(Generic[ChunkT]):
         pinned: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        super().__init__(
+            threading.Condition() if changed is None else changed,
+            failed="the decoding thread failed",
+            closed="the feeder is closed",
+            clock=clock,
+        )
         self._batch_rows = config.batch_rows
         self._block_rows = config.batch_rows // config.microbatches
         self._ring = UnrollRing(
@@ -92,7 +98,6 @@ class Feeder(Generic[ChunkT]):
         )
         self._decode = decode
         self._clock = clock
-        self._changed = threading.Condition() if changed is None else changed
         self._chunks: queue.SimpleQueue[tuple[ChunkT, int] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, name=f"feeder-{number}", daemon=True) for number in range(threads)
@@ -100,10 +105,6 @@ class Feeder(Generic[ChunkT]):
         # Rows since the start: promised to producers, with a place in the ring, written there, released by the learner.
         self._promised = self._placed = self._written = self._freed = 0
         self._written_early: dict[int, int] = {}  # first row -> rows, of chunks behind one that is not written yet
-        self._waiting = 0
-        self._counts = SourceCounts(clock)
-        self._error: BaseException | None = None
-        self._closed = False
 
     def start(self) -> None:
         """Start the decoding threads."""
@@ -136,12 +137,6 @@ class Feeder(Generic[ChunkT]):
             return self._room()
 
     @property
-    def waiting(self) -> int:
-        """Chunks that wait in `push` for credits."""
-        with self._changed:
-            return self._waiting
-
-    @property
     def rows_ready(self) -> int:
         """Rows that are decoded and not yet released.
 
@@ -164,7 +159,7 @@ class Feeder(Generic[ChunkT]):
         with self._changed:
             self._waiting += 1
             try:
-                self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
+                self._changed.wait_for(lambda: self._is_over() or self._room() >= num_rows, timeout=timeout_s)
             finally:
                 self._waiting -= 1
             self._raise_if_over()
@@ -206,17 +201,12 @@ class Feeder(Generic[ChunkT]):
     def learnt(self, row_errors: NDArray[np.float32] | None) -> None:
         """As in the protocol of `RowSource`; rows are not looked at again."""
 
-    def report(self) -> SourceReport:
-        """Counts since the last call."""
-        with self._changed:
-            return self._counts.take()
-
     def _blocks(self, start: int, timeout_s: float) -> Iterator[Unrolls]:
         for at in range(start, start + self._batch_rows, self._block_rows):
             end = at + self._block_rows
             with self._changed:
                 with self._counts.waiting():
-                    self._changed.wait_for(lambda end=end: self._over() or self._written >= end, timeout=timeout_s)  # type: ignore[misc]
+                    self._changed.wait_for(lambda end=end: self._is_over() or self._written >= end, timeout=timeout_s)  # type: ignore[misc]
                 if self._written < end:
                     self._raise_if_over()
                     reason = self._counts.so_far.reason
@@ -232,9 +222,7 @@ class Feeder(Generic[ChunkT]):
             try:
                 self._store(*item)
             except Exception as error:  # the boundary of this thread: raised again in the caller's
-                with self._changed:
-                    self._error = error
-                    self._changed.notify_all()
+                self._fail(error)
                 return
 
     def _store(self, chunk: ChunkT, num_rows: int) -> None:
@@ -270,12 +258,3 @@ class Feeder(Generic[ChunkT]):
 
     def _room(self) -> int:
         return self._ring.capacity - (self._promised - self._freed)
-
-    def _over(self) -> bool:
-        return self._closed or self._error is not None
-
-    def _raise_if_over(self) -> None:
-        if self._error is not None:
-            raise FeederError(f"the decoding thread failed: {self._error}") from self._error
-        if self._closed:
-            raise FeederClosedError("the feeder is closed")

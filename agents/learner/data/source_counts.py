@@ -1,11 +1,14 @@
-"""The counts of a row source between two reports."""
+"""The counts of a row source between two reports, and what all sources have at which callers wait."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+
+from league.agents.learner.errors import FeederClosedError, FeederError
 
 
 @dataclass(frozen=True)
@@ -60,3 +63,54 @@ class SourceCounts:
         passed = max(now - self._reported_at, 1e-9)
         self.so_far, self._reported_at = SourceReport(), now
         return replace(counts, idle_fraction=min(counts.waited_s / passed, 1.0))
+
+
+class WaitedSource:
+    """A row source that threads wait for: whose producers wait, what it has counted, and its end.
+
+    Args:
+      changed: its lock, notified of every event. failed, closed: sentences about its two ends, for people.
+      clock: seconds.
+    """
+
+    def __init__(
+        self,
+        changed: threading.Condition,
+        *,
+        failed: str = "",
+        closed: str = "the replay is closed",
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._changed = changed
+        self._words = failed, closed
+        self._counts = SourceCounts(clock)
+        self._waiting = 0
+        self._closed = False
+        self._error: BaseException | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Chunks that wait in `push`, for credits or on their way to a host."""
+        with self._changed:
+            return self._waiting
+
+    def report(self) -> SourceReport:
+        """Counts since the last call."""
+        with self._changed:
+            return self._counts.take()
+
+    def _fail(self, error: BaseException) -> None:
+        """End, as a thread of the source has ended; whoever waits or asks is raised this."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def _is_over(self) -> bool:
+        return self._closed or self._error is not None
+
+    def _raise_if_over(self) -> None:
+        failed, closed = self._words
+        if self._error is not None:
+            raise FeederError(f"{failed}: {self._error}") from self._error
+        if self._closed:
+            raise FeederClosedError(closed)
