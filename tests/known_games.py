@@ -27,9 +27,10 @@ class RememberedPlay(RandomPlay):
         if self._key in _known:
             return
         super().run()
-        found = self.facts()
-        if self._key and found is not None and found.episodes >= ENOUGH_EPISODES:  # else the machine was too busy
-            _known[self._key] = found
+        if self._key:
+            found = super().facts()
+            if found is not None and found.episodes >= ENOUGH_EPISODES:  # else the machine was too busy
+                _known[self._key] = found
 
     def facts(self) -> GameFacts | None:
         return _known.get(self._key) or super().facts()
