@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from league.config.auto import measure
-from league.envs.facts.game_facts import GameFacts
+from league.envs.facts.game_facts import ENOUGH_EPISODES, GameFacts
 from league.envs.facts.random_play import RandomPlay
 from league.envs.protocol import EnvConfig
 from league.envs.registry import ADAPTERS, BUILT_IN
@@ -27,9 +27,10 @@ class RememberedPlay(RandomPlay):
         if self._key in _known:
             return
         super().run()
-        found = self.facts()
-        if self._key and found is not None:
-            _known[self._key] = found
+        if self._key:
+            found = super().facts()
+            if found is not None and found.episodes >= ENOUGH_EPISODES:  # else the machine was too busy
+                _known[self._key] = found
 
     def facts(self) -> GameFacts | None:
         return _known.get(self._key) or super().facts()

@@ -38,7 +38,7 @@ print("it went on")
 def ended(how: str, when: str) -> tuple[int, str, str]:
     """Exit code, output and errors of a process in which a game has ended it."""
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED, how, when], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", WATCHED, how, when], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -68,7 +68,7 @@ from tests.envs.guard.guarded_play import play
 signal.signal(signal.SIGTERM, lambda *_: None)
 play("process waited for", "step")
 """
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=30, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120, check=True)
 
 
 def test_the_last_words_are_one_sentence_also_outside_of_a_game() -> None:

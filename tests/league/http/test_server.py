@@ -78,7 +78,7 @@ def test_requests_beyond_the_bound_are_refused_and_the_others_answered() -> None
             for thread in waiting:
                 thread.start()
             for _ in waiting:
-                assert app.waiting.acquire(timeout=10.0)
+                assert app.waiting.acquire(timeout=60.0)
             assert httpx.get(url).status_code == 503
             app.go.set()
             for thread in waiting:
@@ -91,7 +91,7 @@ def test_a_silent_connection_is_closed() -> None:
         limits = ServerLimits(max_requests=8, idle_s=0)
         with (
             served_in_threads([(make_server(App(), limits), listener)], name="test server"),
-            socket.create_connection(listener.getsockname(), timeout=10.0) as caller,
+            socket.create_connection(listener.getsockname(), timeout=60.0) as caller,
         ):
             caller.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
             answer = b""

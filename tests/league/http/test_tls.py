@@ -88,7 +88,7 @@ def test_a_certificate_for_another_name_is_not_trusted(
     trusted = trust_of(server[0], ca_file=certificates.ca)
     assert isinstance(trusted, ssl.SSLContext)
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=10.0) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=60.0) as plain,
         pytest.raises(ssl.SSLCertVerificationError, match="mismatch"),
     ):
         trusted.wrap_socket(plain, server_hostname="example.org")
@@ -96,7 +96,7 @@ def test_a_certificate_for_another_name_is_not_trusted(
 
 def test_plain_http_gets_no_answer_at_a_port_of_tls(server: tuple[str, ssl.SSLContext]) -> None:
     with pytest.raises(httpx.TransportError):
-        httpx.get(server[0].replace("https", "http"), headers={"authorization": f"Bearer {TOKEN}"}, timeout=10.0)
+        httpx.get(server[0].replace("https", "http"), headers={"authorization": f"Bearer {TOKEN}"}, timeout=60.0)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")  # it is asked for to see it refused
@@ -147,7 +147,7 @@ def test_the_page_over_tls_has_a_cookie_for_tls_alone(certificates: Certificates
         trusted = trust_of(where.url(port), ca_file=certificates.ca)
         with (
             served_in_threads([(make_server(page, LIMITS, where=where), listener)], name="page"),
-            httpx.Client(base_url=where.url(port), verify=trusted, timeout=10.0) as client,
+            httpx.Client(base_url=where.url(port), verify=trusted, timeout=60.0) as client,
         ):
             assert client.get("/api/v1/runs").status_code == 401
             same = {"origin": where.url(port)}

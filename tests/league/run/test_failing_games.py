@@ -13,6 +13,7 @@ from league.see.reports.status.status_report import read_status
 from league.store.run_folder import RunFolder
 from tests.envs.workers.forked_games import forked_games  # noqa: F401 - a fixture
 from tests.forked_python import ForkedPython
+from tests.league.commands import wait_until
 from tests.league.tiny_runs import ONE_PLAYER, state_of, tiny, write_config
 
 GAME = "tests.envs.crash_games:make"
@@ -42,4 +43,4 @@ def test_a_run_outlives_games_that_fail_and_counts_them(
     assert "seed" in log and (how == "exit" or "RuntimeError: the ball rolled off" in log)
     assert f"{state.totals.aborted:,} games thrown away" in read_status(tmp_path / "run").text()
     assert len(forked_games) >= workers
-    assert None not in [process.poll() for process in forked_games], "nothing of them is left running"
+    wait_until(lambda: None not in [process.poll() for process in forked_games], "the end of every process of games")

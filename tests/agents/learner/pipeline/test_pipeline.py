@@ -205,7 +205,7 @@ def test_thread_pipeline_starts_on_rows_that_have_arrived() -> None:
     def arriving():  # type: ignore[no-untyped-def]
         first, *rest = batch.microbatches(4)
         yield first
-        assert began.wait(timeout=10.0), "the first stage waits for rows that it does not need yet"
+        assert began.wait(timeout=60.0), "the first stage waits for rows that it does not need yet"
         yield from rest
 
     pipe.accumulate(arriving(), COEFFICIENTS)

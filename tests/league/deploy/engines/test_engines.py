@@ -183,7 +183,8 @@ run_engine("bot:random", protocol="", env={env!r}, greedy=True, search=0, seed=0
 """
 
 
-def test_the_package_chess_plays_a_game_with_the_program(tmp_path: Path) -> None:
+def test_the_package_chess_plays_a_game_with_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.judge.contenders.uci.START_S", 150.0)  # it imports first
     program = tmp_path / "program"
     program.write_text(ENGINE.format(python=sys.executable, root=str(ROOT), env=CHESS.id))
     program.chmod(0o755)

@@ -211,7 +211,7 @@ def test_a_cluster_that_demands_no_token_is_refused_unless_allowed(ray_cluster: 
         with pytest.raises(RayUnguarded, match=f"{address} asks for no token.*runtime.allow_tokenless=true"):
             Cluster(address, num_hosts=1, object_store_mb=80).start()
     finally:
-        head.communicate("\n", timeout=30)
+        head.communicate("\n", timeout=60)
         shutil.rmtree(folder)
 
 
@@ -234,7 +234,7 @@ def test_what_a_daemon_leaves_is_ended_however_it_ends(end: str, tmp_path: Path)
             daemon.stdin.flush()
             assert daemon.stdout.readline() == "closed\n"
             assert start_ticks(orphan) == 0
-        wait_until(lambda: start_ticks(orphan) == 0 and not folder.exists(), "the end of what was left", deadline_s=20)
+        wait_until(lambda: start_ticks(orphan) == 0 and not folder.exists(), "the end of what was left", deadline_s=60)
     finally:
         daemon.kill()
         daemon.communicate()
@@ -249,7 +249,7 @@ def test_a_process_of_the_folder_that_no_look_saw_is_ended_and_a_reader_of_its_l
         [sys.executable, "-c", DAEMON, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
-        daemon.communicate("close\n\n", timeout=30)
+        daemon.communicate("close\n\n", timeout=60)
         assert unseen.wait(timeout=60) == -signal.SIGKILL
         assert reader.poll() is None
     finally:
@@ -274,7 +274,7 @@ def test_what_ran_before_the_reaper_is_somebody_elses_with_all_below_it() -> Non
         assert other.poll() is None
         assert start_ticks(below)
         os.kill(below, signal.SIGKILL)
-        other.communicate(b"\n", timeout=30)
+        other.communicate(b"\n", timeout=60)
 
 
 def _reaper_has_looked(daemon: int, orphan: int) -> bool:

@@ -81,7 +81,7 @@ def test_a_seed_draws_the_same_plan_and_every_fault_comes() -> None:
 def test_a_lease_granted_before_the_strike_is_no_recovery_nor_is_a_rating_match(watching: chaos.Chaos) -> None:
     show(watching, [lease(1), lease(2)], [result(2)], [lease(3, home=None)], [result(3), lease(4)], [result(4)])
     watching._tick()
-    watching._await_lease(after=watching._granted, deadline_s=10.0)
+    watching._await_lease(after=watching._granted, deadline_s=60.0)
     assert watching._training_lease == 4
     assert watching.findings == Findings(finished=[result(2), result(3), result(4)])
 
@@ -128,7 +128,7 @@ def test_a_daemon_that_ended_starts_again_and_is_a_finding_where_nothing_had_str
         show(self, [lease(1), result(1)])
 
     monkeypatch.setattr(chaos.Chaos, "_launch", launch)
-    watching._await_lease(after=0, deadline_s=10.0)
+    watching._await_lease(after=0, deadline_s=60.0)
     assert launched == [("train", "x")]
     assert watching.findings.left_early == ([] if asked else ["it left by itself"])
     assert watching.findings.restarts == 1
@@ -160,7 +160,7 @@ def test_a_process_is_stopped_slowed_and_filled_and_set_free_again(child: subpro
 
     def grows() -> bool:
         before = size()
-        return chaos.wait_for(lambda: size() > before, deadline_s=10.0)
+        return chaos.wait_for(lambda: size() > before, deadline_s=60.0)
 
     assert grows()
     sizes: list[int] = []
@@ -169,7 +169,7 @@ def test_a_process_is_stopped_slowed_and_filled_and_set_free_again(child: subpro
     assert grows()
     slow_for(child.pid, 0.3, idle=chaos.time.sleep)
     assert grows()
-    fill_for(child.pid, 0.2, idle=lambda seconds: chaos.wait_for(lambda: child.poll() is not None, deadline_s=10.0))
+    fill_for(child.pid, 0.2, idle=lambda seconds: chaos.wait_for(lambda: child.poll() is not None, deadline_s=60.0))
     assert child.poll() not in (None, 0, -signal.SIGXFSZ)
 
 

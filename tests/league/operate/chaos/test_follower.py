@@ -65,7 +65,7 @@ def test_a_later_process_of_the_same_id_is_not_the_one_that_ran(child):
 def test_an_ended_process_does_not_run(child):
     seen = {child.pid: start_ticks(child.pid)}
     child.kill()
-    assert journal_follower.wait_for(lambda: not journal_follower.still_running(seen), deadline_s=10.0)
+    assert journal_follower.wait_for(lambda: not journal_follower.still_running(seen), deadline_s=60.0)
 
 
 def test_waiting_ends_at_the_deadline():
@@ -89,7 +89,7 @@ def test_processes_and_folders_of_a_daemon_are_seen_until_they_are_gone(
     remains = remains_of(4000001, below, now=0.0)
     assert len(left_of(remains)) == 2
     child.kill()
-    assert journal_follower.wait_for(lambda: left_of(remains) == [f"path {folder}"], deadline_s=10.0)
+    assert journal_follower.wait_for(lambda: left_of(remains) == [f"path {folder}"], deadline_s=60.0)
     folder.rmdir()
     assert left_of(remains) == []
 
@@ -105,7 +105,7 @@ def test_a_process_started_after_the_census_is_seen_by_the_folder_that_it_names(
     remains = remains_of(4000003, {}, now=0.0)
     late = subprocess.Popen([sys.executable, "-S", "-c", "input()", "lg-4000003-late"], stdin=subprocess.PIPE)
     try:
-        assert journal_follower.wait_for(lambda: "lg-4000003-late" in command_line(late.pid), deadline_s=10.0)
+        assert journal_follower.wait_for(lambda: "lg-4000003-late" in command_line(late.pid), deadline_s=60.0)
         assert [line.split(":")[0] for line in left_of(remains)] == [f"process {late.pid}"]
     finally:
         late.kill()
@@ -119,12 +119,12 @@ def test_closing_a_command_ends_it_and_what_runs_below_it(tmp_path: Path, monkey
     monkeypatch.setattr(journal_follower, "league_program", lambda: str(program))
     command = journal_follower.Command(["train"], log=tmp_path / "log")
     command.start()
-    assert journal_follower.wait_for(lambda: len(descendants(command.pid)) == 1, deadline_s=10.0)
+    assert journal_follower.wait_for(lambda: len(descendants(command.pid)) == 1, deadline_s=60.0)
     census = command.census()
     assert len(census) == 2
     command.close()
     command.close()
-    assert journal_follower.wait_for(lambda: not journal_follower.still_running(census), deadline_s=10.0)
+    assert journal_follower.wait_for(lambda: not journal_follower.still_running(census), deadline_s=60.0)
 
 
 def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -134,7 +134,7 @@ def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(journal_follower, "league_program", lambda: str(program))
     command = journal_follower.Command(["train", "x"], log=tmp_path / "log")
     command.start()
-    assert journal_follower.wait_for(lambda: command.ended is not None, deadline_s=10.0)
+    assert journal_follower.wait_for(lambda: command.ended is not None, deadline_s=60.0)
     text = str(command.failure("it ended"))
     assert "`league train x` (left with code 3): it ended" in text
     assert text.endswith("the reason")

@@ -63,12 +63,12 @@ class Door:
         self.tokens = tokens_in(folder.tokens_path)
 
     def unix(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=self.file.socket), timeout=10.0) as way:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=self.file.socket), timeout=60.0) as way:
             return way.request(method, f"http://localhost{path}", **options)
 
     def tcp(self, method: str, path: str, token: str = "", **options: Any) -> httpx.Response:
         headers = {**({"authorization": f"Bearer {token}"} if token else {}), **options.pop("headers", {})}
-        return httpx.request(method, f"{self.file.url}{path}", headers=headers, timeout=10.0, **options)
+        return httpx.request(method, f"{self.file.url}{path}", headers=headers, timeout=60.0, **options)
 
 
 def free_port() -> int:
@@ -233,7 +233,7 @@ def test_metrics_have_names_and_labels_of_prometheus(door: Door) -> None:
 def test_hostile_requests_are_answered_and_change_nothing(door: Door, path: str, body: bytes, method: str) -> None:
     asked = len(door.desk.asked)
     url = httpx.URL("http://localhost").copy_with(raw_path=b"/api/v1/operations/" + path.encode().hex().encode())
-    with httpx.Client(transport=httpx.HTTPTransport(uds=door.file.socket), timeout=10.0) as way:
+    with httpx.Client(transport=httpx.HTTPTransport(uds=door.file.socket), timeout=60.0) as way:
         assert 400 <= way.request(method, url, content=body).status_code < 500
         assert 400 <= way.request("POST", f"http://localhost{OPERATION}/set", content=body).status_code < 500
     assert len(door.desk.asked) == asked
@@ -346,8 +346,8 @@ def test_a_door_with_a_certificate_is_reached_by_tls_alone(tmp_path: Path) -> No
         url = f"{read_door_file(folder).url}/api/v1/run"
         bearer = {"authorization": f"Bearer {tokens_in(folder.tokens_path).operator}"}
         trusted = trust_of(url, ca_file=made.ca)
-        assert httpx.get(url, headers=bearer, verify=trusted, timeout=10.0).status_code == 200
-        assert httpx.get(url, verify=trusted, timeout=10.0).status_code == 401
+        assert httpx.get(url, headers=bearer, verify=trusted, timeout=60.0).status_code == 200
+        assert httpx.get(url, verify=trusted, timeout=60.0).status_code == 401
         for address, trust in ((url, True), (url.replace("https", "http"), True)):
             with pytest.raises(httpx.TransportError):
-                httpx.get(address, headers=bearer, verify=trust, timeout=10.0)
+                httpx.get(address, headers=bearer, verify=trust, timeout=60.0)

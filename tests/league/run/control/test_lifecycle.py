@@ -236,4 +236,4 @@ def test_a_run_that_is_taken_down_while_it_starts_is_said_to_have_not_started(tm
     holder = replace(this_process(folder.path), pid=starting.pid, started=start_ticks(starting.pid))
     folder.write_status(RunStatus(holder, "starting", 0.0, 0.0, 0))
     assert take_down(folder.path, now=False, wait_s=20.0).endswith("is down: it had not started yet.")
-    assert starting.wait(timeout=20.0) == -signal.SIGTERM
+    assert starting.wait(timeout=60.0) == -signal.SIGTERM
