@@ -44,8 +44,8 @@ updates score. Connect Four, after a fifth of 120 core-seconds: a scout of 500 u
 against plain self-play, and 0.12 where a fifth of the games were against the past."""
 MAX_PAIRED = 64
 """Newest snapshots of a main agent among which the score of each seat is taken."""
-MIN_GAMES = 100.0
-"""Games of a scout against others below which its score says nothing."""
+MIN_GAMES, MIN_SEAT_GAMES = 100.0, 50.0
+"""Games below which a score says nothing: of a scout against others, and of one seat."""
 ONE_SIDED = 0.2
 """By how much a scout scores above even players in one seat from which the main agents are beaten there."""
 RING = 0.6
@@ -54,7 +54,7 @@ PAST_OF_MIXED, PAST_OF_OPEN, PAST_BESIDE_EXPLOITER = 0.1, 0.2, 0.15
 """Shares of the games against the past: where play is mixed, where nothing is hidden, and the most beside an exploiter,
 so that four fifths are the main's. The trials stand in benchmarks/figures/choosing-defaults.md."""
 EXPLOITER_PART = 1.0 / 9.0
-"""ScoutStep weight of an exploiter that stays, over that of the main agents."""
+"""Step weight of an exploiter that stays, over that of the main agents."""
 COUNTER_GAMES = {"self_play": 0.1, "pfsp": 0.9, "weighting": "hard", "pfsp_exponent": CROSS_PLAY_EXPONENT}
 """Options of a main agent's matchmaker beside counters, as in the preset `cross_play`."""
 
@@ -79,7 +79,7 @@ class ScoutEvidence:
       updates: of the scout so far. main_updates: of the main agent meanwhile and before.
       score: of the scout's last games against the main agents. games: that it rests on.
       expected: score of the main agent's own snapshot of as many updates, by the ratings; None where none is rated.
-      seat_scores: [S] over its life, by the first seat of its team; NaN for others.
+      seat_scores: [S] over its life, by the first seat of its team; NaN for others, and where there are too few games.
       even_scores: [S] of the main agent's snapshots against each other, by the same seats.
       cycles: among the frozen policies; None where too few can be compared.
     """
@@ -210,8 +210,8 @@ def _among_snapshots(state: LeagueState, main: PlayerState) -> Array:
 
 
 def _by_seat(games: Array) -> tuple[float, ...]:
-    """[S] mean scores. games: float64 [S, 2], scores and games."""
-    return tuple(float(score / number) if number > 0.0 else math.nan for score, number in games)
+    """[S] mean scores, NaN of too few games. games: float64 [S, 2], scores and games."""
+    return tuple(float(score / number) if number >= MIN_SEAT_GAMES else math.nan for score, number in games)
 
 
 def _is_due(scout: PlayerState, main: PlayerState, begun: int, fraction: float | None) -> bool:

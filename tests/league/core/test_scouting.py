@@ -188,5 +188,6 @@ def test_even_scores_are_those_of_frozen_main_agents_by_seat() -> None:
     names, payoff, clock = [*main.snapshot_ids()], league.state.payoff, league.state.population.staleness_clock.values
     index = league.state.population.index
     pairs = [payoff.seat_games(index[one], index[two], clock) for one in names for two in names if one != two]
-    expected = [math.nan if number == 0.0 else score / number for score, number in np.sum(pairs, axis=0)]
+    expected = [score / number for score, number in np.sum(pairs, axis=0)]
+    assert min(number for _, number in np.sum(pairs, axis=0)) >= scouting.MIN_SEAT_GAMES
     assert evidence_of(league.state, scout, main).even_scores == pytest.approx(expected) and min(expected) > 0.0
