@@ -120,7 +120,7 @@ class StoneGame(AlternatingGame):
         )
         super().__init__(spec, num_envs=num_envs)
         self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
-        self._openings = DealtOpenings(*plies, np.random.default_rng(0), NO_STONES)
+        self._openings = DealtOpenings(plies[0], plies[1], np.random.default_rng(0), NO_STONES)
         # A guard column at the end of each row keeps lines from wrapping round.
         places = (np.arange(rows)[:, None] * (cols + 1) + np.arange(cols)).ravel()
         self._places = places.astype(np.uint64)
