@@ -78,22 +78,10 @@ def one_pass_loss(
             sums, *gradients = _by_kernel(kernel, logits, values, steps, weights)
     loss = sums.policy + 0.5 * weights.value_cost * sums.squared_error - weights.entropy_cost * sums.entropy
     differentiable: Tensor = _WithGradient.apply(logits, values, loss, *gradients)  # type: ignore[no-untyped-call]
-    return differentiable, {
-        "policy": sums.policy,
-        "value": 0.5 * sums.squared_error,
-        "entropy": sums.entropy,
-        "steps": sums.steps,
-        "rho_clipped": sums.rho_clipped,
-        "rho": sums.rho,
-        "squared_rho": sums.squared_rho,
-        "kl": sums.rho - sums.steps - sums.log_rho,
-        "squared_advantage": sums.squared_advantage,
-        "target": sums.target,
-        "squared_target": sums.squared_target,
-    }
+    return differentiable, sums.statistics()
 
 
-class _Sums(NamedTuple):
+class OnePassSums(NamedTuple):
     """Sums over the decisions to learn from, scalars; `squared_error` is of the values."""
 
     policy: Any
@@ -107,6 +95,22 @@ class _Sums(NamedTuple):
     squared_advantage: Any
     target: Any
     squared_target: Any
+
+    def statistics(self) -> dict[str, Any]:
+        """By the names of `loss_stats.LossStats`."""
+        return {
+            "policy": self.policy,
+            "value": 0.5 * self.squared_error,
+            "entropy": self.entropy,
+            "steps": self.steps,
+            "rho_clipped": self.rho_clipped,
+            "rho": self.rho,
+            "squared_rho": self.squared_rho,
+            "kl": self.rho - self.steps - self.log_rho,
+            "squared_advantage": self.squared_advantage,
+            "target": self.target,
+            "squared_target": self.squared_target,
+        }
 
 
 class _WithGradient(torch.autograd.Function):
@@ -127,7 +131,7 @@ class _WithGradient(torch.autograd.Function):
 
 def _by_torch(
     logits: Tensor, values: Tensor, steps: OnePassSteps, weights: OnePassWeights
-) -> tuple[_Sums, Tensor, Tensor]:
+) -> tuple[OnePassSums, Tensor, Tensor]:
     """The sums, and the gradients of logits and values."""
     length, num_actions = steps.valid.shape[1], logits.shape[-1]
     shape = (num_actions, *steps.valid.shape)
@@ -178,11 +182,11 @@ def _by_torch(
     return _sums_of(rows.flatten(1), of_taken.flatten()), whole, of_values
 
 
-def _sums_of(rows: Tensor, of_taken: Tensor) -> _Sums:
+def _sums_of(rows: Tensor, of_taken: Tensor) -> OnePassSums:
     """Sums of the nine rows of `_by_torch`, float32 [9, T * B]."""
     squares = torch.linalg.vecdot(rows, rows).unbind()
     _, _, entropy, rho, log_rho, _, target, clipped, count = rows.sum(1).unbind()
-    return _Sums(
+    return OnePassSums(
         policy=torch.dot(rows[0], of_taken),
         squared_error=squares[1],
         entropy=entropy,
@@ -197,7 +201,7 @@ def _sums_of(rows: Tensor, of_taken: Tensor) -> _Sums:
     )
 
 
-class _CWeights(ctypes.Structure):
+class CWeights(ctypes.Structure):
     """`struct settings` of vtrace_loss.c."""
 
     _fields_ = [
@@ -206,46 +210,67 @@ class _CWeights(ctypes.Structure):
         ("corrects", ctypes.c_int),
     ]
 
+    @classmethod
+    def of(cls, weights: OnePassWeights) -> CWeights:
+        """The same weights; a clip of None is so large that it clips no sensible ratio."""
+        clips = (weights.clip_rho, weights.clip_c, weights.clip_pg_rho)
+        return cls(
+            *(weights.gamma, weights.value_cost, weights.entropy_cost),
+            *(weights.advantage_scale, weights.advantage_limit),
+            *(MAX_RATIO if clip is None else clip for clip in clips),
+            *(weights.lambda_, log_of_clip(weights.clip_rho), MAX_LOG_RATIO, weights.corrects),
+        )
 
-class _CSums(ctypes.Structure):
+
+class CSums(ctypes.Structure):
     """`struct sums` of vtrace_loss.c."""
 
-    _fields_ = [(name, ctypes.c_double) for name in _Sums._fields]
+    _fields_ = [(name, ctypes.c_double) for name in OnePassSums._fields]
+
+    @property
+    def sums(self) -> OnePassSums:
+        """The same numbers."""
+        return OnePassSums(*(getattr(self, name) for name in OnePassSums._fields))
+
+
+def check_shapes(steps: OnePassSteps) -> None:
+    """Refuse decisions of different shapes: the kernels read memory by one of them. Raises ValueError."""
+    shapes = {tuple(tensor.shape) for tensor in vars(steps).values()}
+    if len(shapes) > 1:
+        raise ValueError(f"fields of the decisions have the shapes {sorted(shapes)}")
+
+
+def raise_for(failed: int, *, num_actions: int) -> None:
+    """Raise for the answer of a kernel that is not 0: a MemoryError, or a ValueError where an action is none of A."""
+    if failed == OUT_OF_RANGE:
+        raise ValueError(f"an action is not one of {num_actions}")
+    if failed:
+        raise MemoryError("the V-trace loss")
 
 
 def _by_kernel(
     kernel: ctypes.CDLL, logits: Tensor, values: Tensor, steps: OnePassSteps, weights: OnePassWeights
-) -> tuple[_Sums, Tensor, Tensor]:
+) -> tuple[OnePassSums, Tensor, Tensor]:
     """As `_by_torch`, compiled: it takes a tenth of the time, without Python's lock.
 
     Raises:
       ValueError: shapes disagree, or an action is none of the game's.
     """
+    check_shapes(steps)
     rows, length = steps.valid.shape
-    shown = (rows, length + 1)
-    shapes = {tuple(tensor.shape) for tensor in vars(steps).values()}
-    if len(shapes) > 1 or values.shape != shown or logits.shape[:-1] != shown:
-        raise ValueError(f"decisions {sorted(shapes)}, values {tuple(values.shape)}, logits {tuple(logits.shape)}")
-    clips = (MAX_RATIO if clip is None else clip for clip in (weights.clip_rho, weights.clip_c, weights.clip_pg_rho))
-    settings = _CWeights(
-        *(weights.gamma, weights.value_cost, weights.entropy_cost, weights.advantage_scale, weights.advantage_limit),
-        *clips,
-        *(weights.lambda_, log_of_clip(weights.clip_rho), MAX_LOG_RATIO, weights.corrects),
-    )
+    if values.shape != (rows, length + 1) or logits.shape[:-1] != values.shape:
+        raise ValueError(f"{rows} rows of {length} decisions, values {values.shape}, logits {logits.shape}")
     given = [logits, values, steps.actions, steps.log_probs, steps.rewards, steps.discounts, steps.valid, steps.learn]
     given = [tensor.contiguous() for tensor in given]
-    sums, of_logits, of_values = _CSums(), torch.empty_like(given[0]), torch.empty_like(given[1])
+    sums, of_logits, of_values = CSums(), torch.empty_like(given[0]), torch.empty_like(given[1])
     failed = kernel.league_vtrace_loss(
         *(ctypes.c_void_p(tensor.data_ptr()) for tensor in given),
-        *(ctypes.c_long(size) for size in (*steps.valid.shape, logits.shape[-1])),
-        *(ctypes.byref(settings), ctypes.byref(sums)),
+        *(ctypes.c_long(size) for size in (rows, length, logits.shape[-1])),
+        *(ctypes.byref(CWeights.of(weights)), ctypes.byref(sums)),
         *(ctypes.c_void_p(tensor.data_ptr()) for tensor in (of_logits, of_values)),
     )
-    if failed == OUT_OF_RANGE:
-        raise ValueError(f"an action is not one of {logits.shape[-1]}")
-    if failed:
-        raise MemoryError("the V-trace loss")
-    return _Sums(*(getattr(sums, name) for name in _Sums._fields)), of_logits, of_values
+    raise_for(failed, num_actions=logits.shape[-1])
+    return sums.sums, of_logits, of_values
 
 
 def _kernel_for(logits: Tensor, values: Tensor, steps: OnePassSteps) -> ctypes.CDLL | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor, nn
 
 from league.agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
 from league.agents.nets.config import NetworkConfig
+from league.agents.nets.heads import CategoricalHead, HeadsBlock
 from league.agents.nets.input_scaling import FieldScaling, field_scalings
+from league.agents.nets.kernels.dense import Dense
 from league.envs.protocol import ArraySpec
 
 
@@ -102,6 +105,43 @@ def dense_blocks(width: int, config: NetworkConfig, generator: torch.Generator) 
         blocks.append(Block(f"encoder_{index}", layer))
         width = next_width
     return blocks, width
+
+
+@dataclass(frozen=True)
+class PlainLayers:
+    """A network of nothing but dense layers with ReLU between them, then a categorical policy and a value.
+
+    Fields:
+      fields: names of the observation's fields, in the order of the inputs, taken as they are.
+      layers: the dense layers, the heads' last. has_tanh: whether the value's output goes through tanh.
+    """
+
+    fields: tuple[str, ...]
+    layers: tuple[Dense, ...]
+    has_tanh: bool
+
+
+def plain_layers(network: nn.Module, blocks: Sequence[Block]) -> PlainLayers | None:
+    """The layers of a network of these blocks; None where it has any other part, or is not in float32 on the CPU."""
+    first, *middle, last = [block.module for block in blocks]
+    if not isinstance(first, InputLayer) or not isinstance(last, HeadsBlock):
+        return None
+    dense = [first.layer, *(layer for layer in middle if isinstance(layer, DenseLayer))]
+    head, value = last.head, last.value_activation
+    scalings = [one for one in first.fields.scalings if isinstance(one, FieldScaling)]
+    is_plain = (
+        len(dense) == 1 + len(middle)
+        and all(layer.activation is None for layer in dense)
+        and type(head) is CategoricalHead  # one that is made of it shows other logits
+        and not head.uniform_mix
+        and not any(scaling.moments or scaling.is_squashed for scaling in scalings)
+        and isinstance(value, nn.Identity | nn.Tanh)
+        and all(one.dtype == torch.float32 and one.device.type == "cpu" for one in network.parameters())
+    )
+    if not is_plain:
+        return None
+    layers = (*(layer.linear for layer in dense), last.linear)
+    return PlainLayers(tuple(scaling.name for scaling in scalings), layers, isinstance(value, nn.Tanh))
 
 
 def _flatten(field: Tensor, rank: int) -> Tensor:

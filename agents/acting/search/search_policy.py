@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from league.agents.acting.network_policy import NetworkPolicy
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation
@@ -24,9 +23,7 @@ from league.agents.acting.search.puct import Puct, add_noise, visit_policy
 from league.agents.acting.search.resignation import Resignation, ResignationCounts
 from league.agents.acting.search.search import Returns, Search
 from league.agents.acting.search.trees import Trees
-from league.agents.nets.heads import CategoricalHead, HeadsBlock
-from league.agents.nets.input_scaling import FieldScaling
-from league.agents.nets.mlp import DenseLayer, InputLayer
+from league.agents.nets.mlp import plain_layers
 from league.agents.nets.network import Network
 from league.agents.torch_runtime import with_own_defaults
 from league.agents.weights import Weights
@@ -297,26 +294,11 @@ class PlainNetwork:
     @classmethod
     def of(cls, network: Network) -> PlainNetwork | None:
         """The same network; None where it has any other part, or is not in float32 on the CPU."""
-        first, *middle, last = [block.module for block in network.blocks]
-        if not isinstance(first, InputLayer) or not isinstance(last, HeadsBlock) or network.core_size:
+        found = None if network.core_size else plain_layers(network, network.blocks)
+        if found is None:
             return None
-        dense = [first.layer, *(layer for layer in middle if isinstance(layer, DenseLayer))]
-        head, value = last.head, last.value_activation
-        scalings = [one for one in first.fields.scalings if isinstance(one, FieldScaling)]
-        is_plain = (
-            len(dense) == 1 + len(middle)
-            and all(layer.activation is None for layer in dense)
-            and type(head) is CategoricalHead  # one that is made of it shows other logits
-            and not head.uniform_mix
-            and not any(scaling.moments or scaling.is_squashed for scaling in scalings)
-            and isinstance(value, nn.Identity | nn.Tanh)
-            and all(one.dtype == torch.float32 and one.device.type == "cpu" for one in network.parameters())
-        )
-        if not is_plain:
-            return None
-        linear = [*(layer.linear for layer in dense), last.linear]
-        layers = tuple((one.weight.detach().numpy().T, one.bias.detach().numpy()) for one in linear)
-        return cls(tuple(scaling.name for scaling in scalings), layers, isinstance(value, nn.Tanh))
+        layers = tuple((one.weight.detach().numpy().T, one.bias.detach().numpy()) for one in found.layers)
+        return cls(found.fields, layers, found.has_tanh)
 
     def judge(self, obs: Mapping[str, NDArray[np.generic]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Logits [G, A], of illegal actions too, and values [G]."""

@@ -31,6 +31,9 @@ class VTraceObjective(ActorCritic):
 
     Every group of sub-actions has its own ratio and trace; the value fits the mean of the groups' targets.
 
+    Attributes:
+      is_plain: True if there are no other terms than the policy's, the value's and the entropy.
+
     Source: Espeholt et al. 2018, IMPALA, section 4.2.
     """
 
@@ -42,14 +45,20 @@ class VTraceObjective(ActorCritic):
             raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
         others = options.policy_loss == "neurd" or options.action_groups or options.upgo_cost or options.magnet_cost
         # A subclass may define other terms, or another distribution of the same parameters.
-        self._is_plain = type(self) is VTraceObjective and type(head) is CategoricalHead and not others
+        self.is_plain = type(self) is VTraceObjective and type(head) is CategoricalHead and not others
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> Loss:
         """As in the protocol; in one pass where there are no other terms than the policy's, the value's and entropy."""
-        if not self._is_plain or loss_weights.teacher_cost:
+        if not self.is_plain or loss_weights.teacher_cost:
             return super().loss(output, batch, loss_weights)
-        options = self._options
-        steps = OnePassSteps(
+        given = self.steps(batch), self.weights(loss_weights)
+        loss, statistics = one_pass_loss(output.logits, output.values, *given)
+        zero = 0.0 * statistics["steps"]
+        return Loss(loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero))
+
+    def steps(self, batch: Batch) -> OnePassSteps:
+        """The decisions of a batch for the loss in one pass."""
+        return OnePassSteps(
             actions=batch.actions,
             log_probs=batch.log_probs,
             rewards=scaled_rewards(batch, self._config.reward_scales),
@@ -57,7 +66,11 @@ class VTraceObjective(ActorCritic):
             valid=batch.valid,
             learn=batch.learn,
         )
-        weights = OnePassWeights(
+
+    def weights(self, loss_weights: LossWeights) -> OnePassWeights:
+        """The weights of the loss in one pass."""
+        options = self._options
+        return OnePassWeights(
             gamma=self._config.gamma,
             value_cost=options.value_cost,
             entropy_cost=loss_weights.entropy_cost,
@@ -69,9 +82,6 @@ class VTraceObjective(ActorCritic):
             lambda_=options.lambda_,
             corrects=options.correction == "vtrace",
         )
-        loss, statistics = one_pass_loss(output.logits, output.values, steps, weights)
-        zero = 0.0 * statistics["steps"]
-        return Loss(loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero))
 
     def inputs(self, output: NetworkOutput, batch: Batch) -> LossInputs:
         """As in the base; without a correction every ratio of the groups is 1."""

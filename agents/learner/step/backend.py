@@ -14,6 +14,7 @@ from league.agents.learner.algorithms.algorithms import BACKENDS
 from league.agents.learner.algorithms.objective import BatchLoss, Loss, LossWeights, NetworkObjective, Objective
 from league.agents.learner.config import LearnerConfig
 from league.agents.learner.data.batch import Batch
+from league.agents.learner.step.vtrace_update import VTraceUpdate
 from league.agents.nets.attention import TransformerLayer
 from league.agents.nets.kernels.gpu import KERNEL_DTYPES
 from league.agents.nets.kernels.trial import try_kernels
@@ -106,14 +107,12 @@ class SingleBackend:
         self._objective = objective
         self._of_network = objective if isinstance(objective, NetworkObjective) else None
         self._placement = placement
+        is_exact = placement.dtype == torch.float32 and config.compile_mode == "none"
+        self._compiled = VTraceUpdate.of(network, objective) if is_exact else None
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> BatchLoss:
         """As in the protocol."""
-        losses = []
-        for microbatch in microbatches:
-            loss = self._loss(microbatch, loss_weights)
-            torch.autograd.backward(loss.total)
-            losses.append(BatchLoss(loss.columns, loss.row_errors))  # without the graph, which may be large
+        losses = [self._add(microbatch, loss_weights) for microbatch in microbatches]
         return BatchLoss.of(losses, device=self._placement.device)
 
     @torch.no_grad()
@@ -127,6 +126,14 @@ class SingleBackend:
 
     def close(self) -> None:
         """Does nothing: there is nothing to release."""
+
+    def _add(self, batch: Batch, loss_weights: LossWeights) -> BatchLoss:
+        """Add the gradient of a microbatch; returns its loss without the graph, which may be large."""
+        if self._compiled is not None and self._compiled.takes(batch, loss_weights):
+            return self._compiled.accumulate(batch, loss_weights)
+        loss = self._loss(batch, loss_weights)
+        torch.autograd.backward(loss.total)
+        return BatchLoss(loss.columns, loss.row_errors)
 
     def _loss(self, batch: Batch, loss_weights: LossWeights) -> Loss:
         if self._of_network is not None:

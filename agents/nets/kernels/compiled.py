@@ -45,7 +45,8 @@ def library(name: str) -> ctypes.CDLL | None:
 
 
 def _loaded(source: Path, flags: Sequence[str]) -> ctypes.CDLL:
-    digest = hashlib.sha256(source.read_bytes() + repr((COMMON, flags)).encode()).hexdigest()[:24]
+    sources = b"".join(path.read_bytes() for path in sorted(source.parent.glob("*.c")))  # one may include another
+    digest = hashlib.sha256(sources + repr((source.name, COMMON, flags)).encode()).hexdigest()[:24]
     folder = _own_folder()
     compiled = folder / f"{source.stem}-{digest}.so"
     try:

@@ -108,11 +108,131 @@ static void pack(const float *matrix, long k_step, long n_step, long depth, long
     }
 }
 
+#define MAX_LAYERS 16
+
+/* Layers on their way through a batch. Packed weights, and sums of gradients with padded rows, per layer; here and there
+   hold gradients of one block, in rows of row_of(width). */
+struct chain {
+    long layers;
+    const long *widths;
+    float *const *weights;
+    const int *relu;
+    float *by_input[MAX_LAYERS], *by_output[MAX_LAYERS], *bias[MAX_LAYERS], *sums[MAX_LAYERS], *bias_sums[MAX_LAYERS];
+    float *here, *there;
+};
+
 static float *carve(char **at, long floats)
 {
     float *piece = (float *)*at;
     *at += (floats * sizeof(float) + 63) / 64 * 64;
     return piece;
+}
+
+static char *memory_of(long floats) { return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64); }
+
+static long widest_of(const struct chain *c)
+{
+    long widest = 0;
+    for (long l = 0; l <= c->layers; l++) widest = c->widths[l] > widest ? c->widths[l] : widest;
+    return widest;
+}
+
+/* Floats that the passes need from the caller. block: rows of one. */
+static long forward_floats(const struct chain *c)
+{
+    long floats = 0;
+    for (long l = 0; l < c->layers; l++) floats += padded(c->widths[l + 1]) * (c->widths[l] + 1) + 2 * LINE;
+    return floats;
+}
+
+static long backward_floats(const struct chain *c, long block)
+{
+    long floats = 2 * block * row_of(widest_of(c)) + 2 * LINE;
+    for (long l = 0; l < c->layers; l++)
+        floats += padded(c->widths[l]) * c->widths[l + 1] + c->widths[l + 1] * row_of(c->widths[l]) +
+                  padded(c->widths[l + 1]) + 3 * LINE;
+    return floats;
+}
+
+static void begin_forward(struct chain *c, float *const *biases, char **at)
+{
+    for (long l = 0; l < c->layers; l++) {
+        long inputs = c->widths[l], outputs = c->widths[l + 1];
+        pack(c->weights[l], 1, inputs, inputs, outputs, c->by_input[l] = carve(at, padded(outputs) * inputs));
+        c->bias[l] = carve(at, padded(outputs));
+        for (long n = 0; n < padded(outputs); n++) c->bias[l][n] = n < outputs ? biases[l][n] : 0.0f;
+    }
+}
+
+static void begin_backward(struct chain *c, long block, int of_inputs, char **at)
+{
+    for (long l = 0; l < c->layers; l++) {
+        long inputs = c->widths[l], outputs = c->widths[l + 1], size = outputs * row_of(inputs);
+        c->by_output[l] = carve(at, padded(inputs) * outputs);
+        if (l || of_inputs) pack(c->weights[l], inputs, 1, outputs, inputs, c->by_output[l]);
+        memset(c->sums[l] = carve(at, size), 0, size * sizeof(float));
+        memset(c->bias_sums[l] = carve(at, padded(outputs)), 0, padded(outputs) * sizeof(float));
+    }
+    c->here = carve(at, block * row_of(widest_of(c)));
+    c->there = carve(at, block * row_of(widest_of(c)));
+}
+
+/* Outputs of all layers for the rows of a block; outputs[l] is where layer l writes its first row. */
+static void forward_block(const struct chain *c, const float *inputs, long input_row, long size, float *const *outputs)
+{
+    for (long l = 0; l < c->layers; l++) {
+        long row = row_of(c->widths[l + 1]);
+        product(size, c->widths[l + 1], c->widths[l], inputs, input_row, 1, c->by_input[l], 0, outputs[l], row, 0,
+                c->bias[l], c->relu[l]);
+        inputs = outputs[l];
+        input_row = row;
+    }
+}
+
+/* Add the gradients of a block, of which those of its outputs lie in c->here, zeros behind them in a row. inputs have
+   rows of row_of(widths[0]), zeros behind them too. The inputs' own gradients are left in c->here if asked for. */
+static void backward_block(struct chain *c, const float *inputs, long size, float *const *outputs, int of_inputs)
+{
+    for (long l = c->layers - 1; l >= 0; l--) {
+        long row = row_of(c->widths[l + 1]), columns = padded(c->widths[l + 1]), before_row = row_of(c->widths[l]);
+        const float *before = l ? outputs[l - 1] : inputs;
+        float *here = c->here, *there = c->there;
+        if (c->relu[l])
+            for (long r = 0; r < size; r++)
+                for (long n = 0; n < columns; n += LANES) {
+                    vec *gradient = (vec *)(here + r * row + n);
+                    vec output = *(const vec_u *)(outputs[l] + r * row + n);
+                    *gradient = (vec)(~(output <= 0) & (ints)*gradient);
+                }
+        for (long r = 0; r < size; r++)
+            for (long n = 0; n < columns; n += LANES) *(vec *)(c->bias_sums[l] + n) += *(vec *)(here + r * row + n);
+        product(c->widths[l + 1], c->widths[l], size, here, 1, row, before, before_row, c->sums[l], before_row, 1, 0, 0);
+        if (l || of_inputs) {
+            product(size, c->widths[l], c->widths[l + 1], here, row, 1, c->by_output[l], 0, there, before_row, 0, 0, 0);
+            c->here = there;
+            c->there = here;
+        }
+    }
+}
+
+static void add_gradients(const struct chain *c, float *const *weight_gradients, float *const *bias_gradients)
+{
+    for (long l = 0; l < c->layers; l++)
+        for (long n = 0; n < c->widths[l + 1]; n++) {
+            for (long k = 0; k < c->widths[l]; k++)
+                weight_gradients[l][n * c->widths[l] + k] += c->sums[l][n * row_of(c->widths[l]) + k];
+            bias_gradients[l][n] += c->bias_sums[l][n];
+        }
+}
+
+/* Copy rows of so many columns to rows with zeros behind them. */
+static void spread(const float *from, long columns, long size, float *into)
+{
+    long row = row_of(columns);
+    for (long r = 0; r < size; r++) {
+        memcpy(into + r * row, from + r * columns, columns * sizeof(float));
+        memset(into + r * row + columns, 0, (row - columns) * sizeof(float));
+    }
 }
 
 /* Floats between two rows of an array of so many columns, as the outputs of layers have. */
@@ -122,29 +242,15 @@ long league_row(long columns) { return row_of(columns); }
 int league_chain_forward(const float *inputs, long rows, long layers, const long *widths, float *const *weights,
                          float *const *biases, const int *relu, float *const *outputs)
 {
-    long floats = 0;
-    for (long l = 0; l < layers; l++) floats += padded(widths[l + 1]) * (widths[l] + 1) + 2 * LINE;
-    char *memory = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+    struct chain c = {.layers = layers, .widths = widths, .weights = weights, .relu = relu};
+    char *memory = memory_of(forward_floats(&c)), *at = memory;
     if (!memory) return 1;
-    char *at = memory;
-    float *packed[layers], *bias[layers];
-    for (long l = 0; l < layers; l++) {
-        packed[l] = carve(&at, padded(widths[l + 1]) * widths[l]);
-        pack(weights[l], 1, widths[l], widths[l], widths[l + 1], packed[l]);
-        bias[l] = carve(&at, padded(widths[l + 1]));
-        for (long n = 0; n < padded(widths[l + 1]); n++) bias[l][n] = n < widths[l + 1] ? biases[l][n] : 0.0f;
-    }
+    begin_forward(&c, biases, &at);
+    float *block[MAX_LAYERS];
     for (long first = 0; first < rows; first += BLOCK) {
+        for (long l = 0; l < layers; l++) block[l] = outputs[l] + first * row_of(widths[l + 1]);
         long size = rows - first < BLOCK ? rows - first : BLOCK;
-        const float *before = inputs + first * widths[0];
-        long before_row = widths[0];
-        for (long l = 0; l < layers; l++) {
-            long row = row_of(widths[l + 1]);
-            float *after = outputs[l] + first * row;
-            product(size, widths[l + 1], widths[l], before, before_row, 1, packed[l], 0, after, row, 0, bias[l], relu[l]);
-            before = after;
-            before_row = row;
-        }
+        forward_block(&c, inputs + first * widths[0], widths[0], size, block);
     }
     free(memory);
     return 0;
@@ -156,65 +262,23 @@ int league_chain_backward(const float *inputs, long rows, long layers, const lon
                           const int *relu, float *const *outputs, const float *output_gradients,
                           float *const *weight_gradients, float *const *bias_gradients, float *input_gradients)
 {
-    long widest = 0, floats = 0;
-    for (long l = 0; l <= layers; l++) widest = widths[l] > widest ? widths[l] : widest;
-    for (long l = 0; l < layers; l++)
-        floats += padded(widths[l]) * widths[l + 1] + widths[l + 1] * row_of(widths[l]) + padded(widths[l + 1]) + 3 * LINE;
-    floats += 3 * BLOCK * row_of(widest) + 3 * LINE;
-    char *memory = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+    struct chain c = {.layers = layers, .widths = widths, .weights = weights, .relu = relu};
+    long row = row_of(widths[0]);
+    char *memory = memory_of(backward_floats(&c, BLOCK) + BLOCK * row + LINE), *at = memory;
     if (!memory) return 1;
-    char *at = memory;
-    float *packed[layers], *sums[layers], *bias_sums[layers];
-    for (long l = 0; l < layers; l++) {
-        packed[l] = carve(&at, padded(widths[l]) * widths[l + 1]);
-        if (l || input_gradients) pack(weights[l], widths[l], 1, widths[l + 1], widths[l], packed[l]);
-        long size = widths[l + 1] * row_of(widths[l]);
-        memset(sums[l] = carve(&at, size), 0, size * sizeof(float));
-        memset(bias_sums[l] = carve(&at, padded(widths[l + 1])), 0, padded(widths[l + 1]) * sizeof(float));
-    }
-    float *shown = carve(&at, BLOCK * row_of(widest));
-    float *here = carve(&at, BLOCK * row_of(widest)), *there = carve(&at, BLOCK * row_of(widest));
-    long shown_row = row_of(widths[0]);
-    memset(shown, 0, BLOCK * shown_row * sizeof(float));
+    begin_backward(&c, BLOCK, input_gradients != 0, &at);
+    float *shown = carve(&at, BLOCK * row), *block[MAX_LAYERS];
     for (long first = 0; first < rows; first += BLOCK) {
         long size = rows - first < BLOCK ? rows - first : BLOCK;
-        for (long r = 0; r < size; r++)
-            memcpy(shown + r * shown_row, inputs + (first + r) * widths[0], widths[0] * sizeof(float));
-        long last = widths[layers], row = row_of(last);
-        memset(here, 0, size * row * sizeof(float));
-        for (long r = 0; r < size; r++)
-            memcpy(here + r * row, output_gradients + (first + r) * last, last * sizeof(float));
-        for (long l = layers - 1; l >= 0; l--) {
-            row = row_of(widths[l + 1]);
-            long columns = padded(widths[l + 1]), before_row = row_of(widths[l]);
-            const float *after = outputs[l] + first * row, *before = l ? outputs[l - 1] + first * before_row : shown;
-            if (relu[l])
-                for (long r = 0; r < size; r++)
-                    for (long n = 0; n < columns; n += LANES) {
-                        vec *gradient = (vec *)(here + r * row + n);
-                        vec output = *(const vec_u *)(after + r * row + n);
-                        *gradient = (vec)(~(output <= 0) & (ints)*gradient);
-                    }
-            for (long r = 0; r < size; r++)
-                for (long n = 0; n < columns; n += LANES)
-                    *(vec *)(bias_sums[l] + n) += *(vec *)(here + r * row + n);
-            product(widths[l + 1], widths[l], size, here, 1, row, before, before_row, sums[l], before_row, 1, 0, 0);
-            if (l || input_gradients) {
-                product(size, widths[l], widths[l + 1], here, row, 1, packed[l], 0, there, before_row, 0, 0, 0);
-                float *swap = here; here = there; there = swap;
-            }
-        }
+        for (long l = 0; l < layers; l++) block[l] = outputs[l] + first * row_of(widths[l + 1]);
+        spread(inputs + first * widths[0], widths[0], size, shown);
+        spread(output_gradients + first * widths[layers], widths[layers], size, c.here);
+        backward_block(&c, shown, size, block, input_gradients != 0);
         if (input_gradients)
             for (long r = 0; r < size; r++)
-                memcpy(input_gradients + (first + r) * widths[0], here + r * shown_row, widths[0] * sizeof(float));
+                memcpy(input_gradients + (first + r) * widths[0], c.here + r * row, widths[0] * sizeof(float));
     }
-    for (long l = 0; l < layers; l++) {
-        for (long n = 0; n < widths[l + 1]; n++) {
-            for (long k = 0; k < widths[l]; k++)
-                weight_gradients[l][n * widths[l] + k] += sums[l][n * row_of(widths[l]) + k];
-            bias_gradients[l][n] += bias_sums[l][n];
-        }
-    }
+    add_gradients(&c, weight_gradients, bias_gradients);
     free(memory);
     return 0;
 }

@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 MAX_WEIGHT = 1 << 17
 """Largest weight, in numbers: the gain is a quarter or more below, since a block and all weights stay in the cache."""
 
+MAX_LAYERS = 16
+"""As in dense_chain.c."""
+
 
 class DenseParameters(Protocol):
     """A dense layer: weight [O, I], bias [O], and the activation of `Dense`, "none" or "relu"."""
@@ -60,14 +63,18 @@ def takes(inputs: Tensor, layers: Sequence[DenseParameters]) -> bool:
         len(layers) > 1
         and inputs.dtype == torch.float32
         and inputs.device.type == "cpu"
-        and all(_fits(layer.weight) for layer in layers)
+        and fits(layers)
         and not is_traced()
         and _kernel() is not None
     )
 
 
-def _fits(weight: Tensor) -> bool:
-    return weight.dtype == torch.float32 and weight.numel() <= MAX_WEIGHT and weight.is_contiguous()
+def fits(layers: Sequence[DenseParameters]) -> bool:
+    """True for layers that are small enough, in float32 and in one piece of memory each."""
+    weights = [layer.weight for layer in layers]
+    return len(layers) <= MAX_LAYERS and all(
+        weight.dtype == torch.float32 and weight.numel() <= MAX_WEIGHT and weight.is_contiguous() for weight in weights
+    )
 
 
 class _Call:

@@ -257,8 +257,8 @@ def test_streaming_takes_a_block_only_when_the_one_before_is_done() -> None:
     times = iter(np.arange(100.0))
     learner._clock = lambda: next(times)
     unrolls, done = batch(), []
-    accumulate = learner._updater._objective.loss
-    learner._updater._objective.loss = lambda *given: (done.append("loss"), accumulate(*given))[1]
+    add = learner._updater._backend._add
+    learner._updater._backend._add = lambda *given: (done.append("loss"), add(*given))[1]
 
     def blocks():  # type: ignore[no-untyped-def]
         for at in range(0, 12, 3):

@@ -167,14 +167,14 @@ def test_an_error_in_any_thread_reaches_the_caller_and_the_next_batch_works(monk
     network = network_of(BOARD_GAME, MLP)
     batch, backend = batch_of(BOARD_GAME, network, rows=12, steps=5), backend_of(network)
     backend.accumulate(batch.microbatches(4), COEFFICIENTS)
-    expected, plain = gradients_of(network), SingleBackend._forward
+    expected, plain = gradients_of(network), SingleBackend._add
 
-    def forward(self, microbatch):  # type: ignore[no-untyped-def]
+    def add(self, microbatch, loss_weights):  # type: ignore[no-untyped-def]
         if threading.current_thread().name.startswith(failing):
             raise RuntimeError("a layer failed")
-        return plain(self, microbatch)
+        return plain(self, microbatch, loss_weights)
 
-    monkeypatch.setattr(SingleBackend, "_forward", forward)
+    monkeypatch.setattr(SingleBackend, "_add", add)
     with pytest.raises(RuntimeError, match="a layer failed"):
         backend.accumulate(batch.microbatches(4), COEFFICIENTS)
     monkeypatch.undo()
@@ -187,14 +187,14 @@ def test_an_error_in_any_thread_reaches_the_caller_and_the_next_batch_works(monk
 def test_a_thread_that_hangs_is_given_up_and_a_learner_goes_back_to_its_last_good_state(monkeypatch) -> None:
     learner, release = learner_of(threads=2, stage_timeout_s=0.5), threading.Event()
     unrolls = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)
-    before, plain = learner.publish().vector, SingleBackend._forward
+    before, plain = learner.publish().vector, SingleBackend._add
 
-    def forward(self, microbatch):  # type: ignore[no-untyped-def]
+    def add(self, microbatch, loss_weights):  # type: ignore[no-untyped-def]
         if threading.current_thread().name.startswith("learner-thread"):
             release.wait(DEADLINE_S)
-        return plain(self, microbatch)
+        return plain(self, microbatch, loss_weights)
 
-    monkeypatch.setattr(SingleBackend, "_forward", forward)
+    monkeypatch.setattr(SingleBackend, "_add", add)
     report = learner.update(unrolls, budget_fraction=0.0)
     assert report.skipped and learner.restarts == 1
     np.testing.assert_array_equal(learner.publish().vector, before)
@@ -208,14 +208,14 @@ def test_a_thread_that_hangs_is_given_up_and_a_learner_goes_back_to_its_last_goo
 def test_a_late_thread_is_named_with_its_deadline(monkeypatch) -> None:
     network, release = network_of(BOARD_GAME, MLP), threading.Event()
     backend = backend_of(network, stage_timeout_s=0.1)
-    plain = SingleBackend._forward
+    plain = SingleBackend._add
 
-    def forward(self, microbatch):  # type: ignore[no-untyped-def]
+    def add(self, microbatch, loss_weights):  # type: ignore[no-untyped-def]
         if threading.current_thread().name.startswith("learner-thread"):
             release.wait(DEADLINE_S)
-        return plain(self, microbatch)
+        return plain(self, microbatch, loss_weights)
 
-    monkeypatch.setattr(SingleBackend, "_forward", forward)
+    monkeypatch.setattr(SingleBackend, "_add", add)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
     with pytest.raises(StageHungError, match=r"3 threads of the learner did not end within 0\.1 s"):
         backend.accumulate(batch.microbatches(4), COEFFICIENTS)
