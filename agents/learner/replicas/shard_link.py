@@ -36,7 +36,7 @@ class ShardLink:
     """A replica's connection to one shard.
 
     Raises:
-      ShardLostError: nobody listens there.
+      ShardLostError: nobody listens there, or answers.
     """
 
     def __init__(self, path: Path, *, rank: int, timeout_s: float) -> None:
@@ -49,6 +49,7 @@ class ShardLink:
             self._socket.close()
             raise ShardLostError(f"no shard listens at {path}") from error
         self._send(JOIN)
+        self._verdict()  # a synchronous shard steps with those it knows of: it must know of all before one pushes
 
     def begin(self) -> None:
         """Wait until a batch may begin. Raises ShardLostError."""
@@ -143,7 +144,7 @@ class ShardServer:
     def _event(self, end: socket.socket, kind: int, rank: int, numbers: list[float]) -> Due:
         if kind == JOIN:
             self._ranks[end] = rank
-            return self._shard.join(rank)
+            return [(rank, ShardAnswer()), *self._shard.join(rank)]
         if kind == BEGIN:
             return self._shard.begin(rank)
         return self._shard.push(rank, Push(int(numbers[0]), *numbers[1:]) if kind == PUSH else None)

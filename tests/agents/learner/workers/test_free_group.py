@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from league.agents.learner.pipeline_config import PipelineConfig
 from league.agents.learner.replicas.free_config import free_problems
 from league.agents.learner.replicas.free_replicas import FreeReplicas
 from league.agents.learner.replicas.hogwild import Hogwild
+from league.agents.learner.replicas.shard_link import ShardLink, ShardLostError
 from league.agents.learner.step.backend import SingleBackend
 from league.agents.learner.step.updater import UpdateInputs
 from league.agents.learner.workers.free_group import FreeGroup
@@ -258,3 +260,12 @@ def test_settings_that_free_replicas_cannot_have_are_refused_in_one_sentence_eac
     assert problems(replicas=7) == ""  # each takes a whole batch of 12 rows
     with pytest.raises(ValueError, match=r"pipeline.update_mode.shards: \d+ shards for \d+ parameters; use at most"):
         build_updater(PLAN, config_of({**SERVER, "shards": 60_000}), dtype=torch.float32, launcher=ThreadWorkerGroup)
+
+
+def test_a_link_is_there_once_the_shard_knows_of_the_replica(tmp_path) -> None:
+    """Else the first of two replicas could step alone, before the other's greeting was read."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "shard"))
+    listener.listen()
+    with listener, pytest.raises(ShardLostError):
+        ShardLink(tmp_path / "shard", rank=0, timeout_s=0.05)

@@ -16,6 +16,7 @@ from league.core.state.commands import StartRun
 from league.core.state.events import (
     EVENTS,
     CheckpointSaved,
+    ConfigChanged,
     DirectiveDropped,
     DirectiveIssued,
     Event,
@@ -81,8 +82,9 @@ def test_a_fork_begins_with_the_very_events_and_says_where_they_come_from(made: 
     report = fork_run(made, tmp_path / "new", at=str(at))
     events = events_of(tmp_path / "new")
     assert events[: report.event] == events_of(made)[: report.event]
-    (forked,) = events[report.event :]
+    forked, *settings = events[report.event :]
     assert isinstance(forked, LeagueForked)
+    assert len(settings) <= 1 and all(isinstance(event, ConfigChanged) for event in settings), "of a later remedy"
     assert (forked.run, forked.event, forked.chain) == (str(made), report.event, report.chain)
     assert verify_run(tmp_path / "new").problems == ()
     assert f"taken over from {made} at event {report.event}" in read_lineage(tmp_path / "new").text()

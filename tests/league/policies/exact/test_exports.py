@@ -231,7 +231,8 @@ def test_exports_of_a_phantom_game_have_exact_values_and_a_mixture(
     assert run.exact is not None and set(run.exact.values) == set(EXPORTS)
     exploited = nash_conv(run.env, members_of(load_from_run(run, EXACT)))
     assert exploited == pytest.approx(run.exact.values[EXACT], abs=1e-6)
-    assert exploited <= min(run.exact.values.values()) + 1e-6
+    assert exploited <= run.exact.values["best"] + 1e-6, "a mixture of trained snapshots, of which it is one"
+    assert exploited <= min(run.exact.values.values()) + 1e-3
     monkeypatch.setattr(phantom_game, "MAX_ROWS", 10)  # as on a board of papers in the abrupt variant
     RunFolder.open(tmp_path / "run").exports_path.unlink()
     found = with_exact(open_run(tmp_path / "run"), ExportSearch())
