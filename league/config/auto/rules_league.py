@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft, count_of
@@ -21,6 +22,9 @@ EXPLOITER_DECISIONS = 2e7
 """Core-seconds, and decisions, from which an exploiter has the time to learn something."""
 MAIN_WEIGHT = 9.0
 """Step weight of the main agent where there is an exploiter."""
+RANGE_PART = 0.25
+"""Of the range of returns that a game states: where margins of random play spread over less, the range says nothing.
+By it an opponent who won every game counted as 0.42 in `pursuit`, beside 0.5 for an even one, and was hardly met."""
 EXPLOITER_SNAPSHOTS = 10
 """Lives of an exploiter in a budget."""
 SCOUT_WEIGHT = 0.25
@@ -238,9 +242,10 @@ def scoring(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     if game.wins_only:
         yield AutoValue("league.payoff.score", "wins", "a return only says won, drawn or lost")
-    elif game.spec.return_range is None:
+    else:
+        low, high = game.spec.return_range or (-math.inf, math.inf)
         scale = max(margin.p95 - margin.p5, margin.high - margin.low if margin.p95 == margin.p5 else 0.0)
-        if scale > 0.0 and draft.value("league.payoff.score") != "wins":
+        if 0.0 < scale < RANGE_PART * (high - low) and draft.value("league.payoff.score") != "wins":
             yield AutoValue("league.payoff.score", "returns", "returns say more than who won")
             yield AutoValue("league.payoff.return_scale", _short(scale), "90 % of random games lie within it")
 

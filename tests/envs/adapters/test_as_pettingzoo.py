@@ -45,7 +45,8 @@ def test_there_and_back_is_the_same_game(env_id: str) -> None:
     if isinstance(ours, PokerGame):
         left = ours.load(exposed._game.env.save())  # type: ignore[attr-defined]
     for _ in range(60):
-        assert not differs(left, right, only=("seat", "rewards", "returns", "terminated", "truncated"))
+        assert not differs(left, right, only=("seat", "rewards", "terminated", "truncated"))
+        np.testing.assert_allclose(left.returns, right.returns, rtol=0, atol=1e-6)  # sums of one order or another
         assert right.action_mask is not None
         if isinstance(ours, PokerGame) and left.ended.any():  # PettingZoo deals from the seed of each reset: deal alike
             left = ours.load(exposed._game.env.save())  # type: ignore[attr-defined]

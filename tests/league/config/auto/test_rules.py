@@ -110,6 +110,13 @@ def test_returns_decide_on_the_value_and_the_scoring() -> None:
     assert (alone.league.payoff.score, alone.network.value_output) == (None, "popart")
 
 
+@pytest.mark.parametrize(("margin", "scale"), [(0.7, 1.4), (6.0, 12.0), (7.0, None), (20.0, None)])
+def test_a_range_that_random_play_hardly_enters_does_not_scale_the_payoff(margin: float, scale: float | None) -> None:
+    game = poker(spec=spec(return_range=(-26.0, 26.0)), margin=spread(-margin, margin))
+    config, _ = settled(game)
+    assert (config.league.payoff.score, config.league.payoff.return_scale) == ("returns" if scale else None, scale)
+
+
 @pytest.mark.parametrize(("values", "scores"), [((-1.0, 1.0), ["wins"] * 2), ((-7.0, 7.0), ["returns", "wins"])])
 def test_few_episodes_do_not_tell_that_a_game_is_only_won_or_lost(values: tuple[float, ...], scores: list[str]) -> None:
     games = [board_game(episodes=episodes, return_values=values, margin=spread(-14, 14)) for episodes in (2, 20)]
