@@ -79,18 +79,20 @@ class Remedy:
       name: under which it is counted. most: times that it may be taken.
       pairs: (key, value) of the settings, as for the operation `set`.
       reason: what was found, one sentence without a full stop.
+      resets: player that starts again with the change; empty for none.
     """
 
     name: str
     most: int
     pairs: tuple[tuple[str, object], ...]
     reason: str
+    resets: str = ""
 
 
 def next_remedy(state: LeagueState, facts: Facts) -> Remedy | None:
     """The first remedy that is due; None for none."""
     for step in scouting.next_step(state, facts.budget_fraction):
-        remedy = Remedy(step.name, 1, step.pairs, step.reason)
+        remedy = Remedy(step.name, 1, step.pairs, step.reason, step.resets)
         if _may_be_taken(state, remedy):
             return remedy
     for find in FINDERS:

@@ -1,8 +1,8 @@
 """The choice of a population by what the run measures: the newest weights alone, past opponents, exploiters, counters.
 
 A scout is an exploiter that waits until the main agents have learnt something. Then it has a life of its own against
-their newest weights, with a learner made for it, and its updates are counted. How well it does in the end, who beats
-whom in a ring, and what each seat wins are the evidence. Where nothing is found the main agents stay among themselves.
+their newest weights, with a learner made for it, and what it learns from is counted. How well it does in the end, who
+beats whom in a ring, and what each seat wins are the evidence. Where nothing is found, nobody joins the main agents.
 A choice only ever adds opponents, so that none can oscillate.
 """
 
@@ -33,11 +33,12 @@ MEASURED = "measured"
 MIN_LIFE_UPDATES = 100
 """Updates of a life below which an exploiter has learnt nothing that means something."""
 MAX_SHARE = 0.05
-"""Most that the updates of scouts may be of those that the main agents have in the whole run."""
-BEGINNINGS = (0.15, 0.5)
-"""Fractions of the budget from which the first and the second scout begin."""
-BEATEN = 0.6
-"""Score of a scout from which it beats the newest main agents."""
+"""Most that the decisions that scouts learn from may be of those of the main agents in the whole run."""
+BEGINNINGS = (0.15, 0.3, 0.45, 0.6)
+"""Fractions of the budget from which scouts begin, one after the other: entropy falls, and with it play changes."""
+BEATEN = {"wins": 0.6, "returns": 0.53}
+"""Score of a scout from which it beats the newest main agents, by what games count. A best reply may gain little of the
+range of returns: 0.1 where newest-only play ended in a random table of teams."""
 FOUND, ABOVE_OWN = 0.3, 0.2
 """Least score of a scout that has found a weakness, and least lead over what the main agent's own weights of as many
 updates score. Connect Four, after a fifth of 120 core-seconds: a scout of 500 updates scored 0.43
@@ -69,6 +70,7 @@ class ScoutStep:
     name: str
     pairs: tuple[tuple[str, object], ...]
     reason: str
+    resets: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class ScoutEvidence:
 
     Fields:
       updates: of the scout so far. main_updates: of the main agent meanwhile and before.
+      beaten: score from which the scout beats the main agents.
       score: of the scout's last games against the main agents. games: that it rests on.
       expected: score of the main agent's own snapshot of as many updates, by the ratings; None where none is rated.
       seat_scores: [S] over its life, by the first seat of its team; NaN for others, and where there are too few games.
@@ -86,6 +89,7 @@ class ScoutEvidence:
 
     updates: int
     main_updates: int
+    beaten: float
     score: float
     games: float
     expected: float | None
@@ -98,7 +102,7 @@ class ScoutEvidence:
         """True if the scout beats the newest main agents: in all seats together, or in one far above even play."""
         gains = [score - even for score, even in zip(self.seat_scores, self.even_scores, strict=True)]
         one_sided = any(gain >= ONE_SIDED for gain in gains)  # of a seat without games it is not a number
-        return self.games >= MIN_GAMES and (self.score >= BEATEN or one_sided)
+        return self.games >= MIN_GAMES and (self.score >= self.beaten or one_sided)
 
     @property
     def exploits(self) -> bool:
@@ -166,9 +170,12 @@ def next_step(state: LeagueState, budget_fraction: float | None) -> Iterator[Sco
     if begun and _judged(state) < begun:
         if len(freezes_of(state, scout)) >= begun and not scout.paused:
             yield _judge(state, scout, main, number=begun)
-    elif scout.paused and _is_due(scout, main, begun, budget_fraction):
-        reason = f"{main.name} has had {main.version:,} updates, and nobody has tried to exploit it since"
-        yield ScoutStep(_begin(begun + 1), ((f"players.{scout.name}.paused", False),), reason)
+    elif scout.paused and state.config_of(scout.name).gate.reset_probability == 0.0:
+        life_steps = state.config_of(scout.name).gate.timeout_steps
+        if _is_due(scout, main, begun, budget_fraction, life_steps=life_steps):
+            reason = f"{main.name} has had {main.version:,} updates, and nobody has tried to exploit it since"
+            pairs = ((f"players.{scout.name}.paused", False),)
+            yield ScoutStep(_begin(begun + 1), pairs, reason, resets=scout.name if begun else "")
 
 
 def evidence_of(state: LeagueState, scout: PlayerState, main: PlayerState) -> ScoutEvidence:
@@ -177,6 +184,7 @@ def evidence_of(state: LeagueState, scout: PlayerState, main: PlayerState) -> Sc
     return ScoutEvidence(
         updates=scout.version,
         main_updates=main.version,
+        beaten=BEATEN[state.scoring.score],
         score=scout.episodes.score,
         games=scout.episodes.score_games,
         expected=expected_score(state, main, updates=scout.version),
@@ -214,13 +222,12 @@ def _by_seat(games: Array) -> tuple[float, ...]:
     return tuple(float(score / number) if number >= MIN_SEAT_GAMES else math.nan for score, number in games)
 
 
-def _is_due(scout: PlayerState, main: PlayerState, begun: int, fraction: float | None) -> bool:
-    """True if another scout may begin: late enough, and within its share of the updates in the whole run."""
+def _is_due(scout: PlayerState, main: PlayerState, begun: int, fraction: float | None, *, life_steps: int) -> bool:
+    """True if another scout may begin: late enough, and within its share of what is learnt from in the whole run."""
     if fraction is not None and (begun >= len(BEGINNINGS) or fraction < BEGINNINGS[begun]):
         return False
-    in_all = main.version / fraction if fraction else float(main.version)
-    life = scout.version / begun if begun else float(MIN_LIFE_UPDATES)
-    return scout.version + life <= MAX_SHARE * in_all
+    in_all = main.trained_steps / fraction if fraction else float(main.trained_steps)
+    return scout.trained_steps + life_steps <= MAX_SHARE * in_all
 
 
 def _judge(state: LeagueState, scout: PlayerState, main: PlayerState, *, number: int) -> ScoutStep:

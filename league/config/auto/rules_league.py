@@ -29,8 +29,8 @@ EXPLOITER_SNAPSHOTS = 10
 """Lives of an exploiter in a budget."""
 SCOUT_WEIGHT = 0.25
 """Step weight of a scout over that of the main agent, while it lives."""
-LIFE_SHARE = 0.02
-"""Of the main agent's updates, those of one life of a scout, where these are more than the least."""
+LIFE_SHARE, MAX_LIFE_UPDATES = 0.0125, 300
+"""Of the main agent's decisions, those of one life of a scout, within the least and the most updates of it."""
 SCOUT_ROWS, SCOUT_RATE, MAX_RATE_FACTOR = 64, 3e-3, 3.0
 """Most rows of a scout's update; its step size, and the most that this may be over the run's. With 64 rows a fresh team
 beat the trap of team_matrix in 0.96 of the games after 160 updates, with 256 in 0.75, with 1,024 it learnt nothing."""
@@ -51,10 +51,10 @@ def choice(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         return
     if draft.value("trainer.kind") != "league" or draft.value(f"{ALGORITHM}.kind") not in ON_POLICY:
         return
-    updates = _updates(situation, draft)
-    if updates * scouting.MAX_SHARE < scouting.MIN_LIFE_UPDATES:
+    life = scouting.MIN_LIFE_UPDATES * _scout_rows(draft) * draft.whole("learner.unroll_length")
+    if _decisions(situation, draft) * scouting.MAX_SHARE < life:
         return
-    yield AutoValue(CHOICE, MEASURED, "a team may stay in a trap; a scout of at most 5 % of the updates shows it")
+    yield AutoValue(CHOICE, MEASURED, "a team may stay in a trap; scouts, at most 5 % of what is learnt, show it")
 
 
 def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -105,15 +105,16 @@ def _chosen_roles(situation: Situation, draft: Draft, main: dict[str, object]) -
 
 def _scout(situation: Situation, draft: Draft, name: str, *, weight: float, again: float) -> dict[str, object]:
     """An exploiter with lives long enough, by small updates of its own. again: chance that it then starts again."""
-    rows = min(draft.whole("learner.batch_rows"), SCOUT_ROWS)
+    rows = _scout_rows(draft)
     rate, costs = draft.number("learner.learning_rate"), (draft.number(f"learner.{name}") for name in ENTROPY_COSTS)
     rate = max(rate, min(MAX_RATE_FACTOR * rate, SCOUT_RATE))
     learner: dict[str, object] = {"batch_rows": rows, "learning_rate": rate, "learning_rate_end": rate}
     learner |= {key: min(cost, most) for key, cost, most in zip(ENTROPY_COSTS, costs, SCOUT_ENTROPY, strict=True)}
     if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0:
         learner["algorithm"] = {"magnet_cost": 0.0}
-    updates = max(LIFE_SHARE * _updates(situation, draft), float(scouting.MIN_LIFE_UPDATES))
-    life = _rounded(updates * rows * draft.whole("learner.unroll_length"))
+    size = rows * draft.whole("learner.unroll_length")
+    updates = LIFE_SHARE * _decisions(situation, draft) / size
+    life = _rounded(min(max(updates, scouting.MIN_LIFE_UPDATES), MAX_LIFE_UPDATES) * size)
     return {
         "role": "main_exploiter",
         "name": name,
@@ -124,9 +125,9 @@ def _scout(situation: Situation, draft: Draft, name: str, *, weight: float, agai
     }
 
 
-def _updates(situation: Situation, draft: Draft) -> float:
-    """Estimated updates of a main agent alone in the budget."""
-    return _decisions(situation, draft) / decisions_of_update(draft)
+def _scout_rows(draft: Draft) -> int:
+    """Rows of a scout's update."""
+    return min(draft.whole("learner.batch_rows"), SCOUT_ROWS)
 
 
 def _has_teams(situation: Situation) -> bool:

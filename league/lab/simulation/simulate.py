@@ -223,6 +223,8 @@ class Simulation:
         changes = tuple(ConfigChange(key, "null", json.dumps(value)) for key, value in remedy.pairs)
         changes = tuple(change for change in changes if value_of(self.state, change.key) != json.loads(change.new))
         self._ask(commands.ChangeLeague(changes, by="adapt", reason=remedy.reason, remedy=remedy.name))
+        if remedy.resets:
+            self._ask(commands.RequestReset(remedy.resets))
         self._carry_out_directives()
 
     def _grant(self, host: int) -> Lease:

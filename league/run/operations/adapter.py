@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from league.core.adapting import LOOK_EVERY, Facts, next_remedy
-from league.core.state.commands import Command
+from league.core.state.commands import Command, Refused, RequestReset
 from league.core.state.state import LeagueState
 from league.hosts.protocol import LearnerProgress
 from league.run.operations.operator import Operator
@@ -71,7 +71,9 @@ class Adapter:
             words = self._operator.change(
                 remedy.pairs, by=BY, reason=remedy.reason, remedy=remedy.name, demand=self._demand
             )
-        except OperationRefused as error:
+            if remedy.resets:
+                self._demand([RequestReset(remedy.resets)])
+        except (OperationRefused, Refused) as error:
             self._say(f"A remedy was refused ({remedy.name}): {error}")
             return
         self._say(f"{remedy.reason[0].upper()}{remedy.reason[1:]}: the league {words} (adapt: false leaves it).")

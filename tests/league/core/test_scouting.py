@@ -24,7 +24,7 @@ from league.core.scouting import (
     population_of,
     scout_of,
 )
-from league.core.state.commands import ChangeLeague, RequestSnapshot
+from league.core.state.commands import ChangeLeague, RequestReset, RequestSnapshot
 from league.core.state.events import ConfigChange, SettingsChanged
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig
 from league.core.state.population_config import PopulationConfig
@@ -71,6 +71,8 @@ def run(league: SimulatedLeague, *, until: float = 1.0, leases: int = 700) -> li
         if remedy is not None:
             changes = tuple(ConfigChange(key, "null", json.dumps(value)) for key, value in remedy.pairs)
             league.ask(ChangeLeague(changes, by="adapt", reason=remedy.reason, remedy=remedy.name))
+            if remedy.resets:
+                league.ask(RequestReset(remedy.resets))
             taken.append(remedy.name)
     return taken
 
@@ -106,7 +108,7 @@ def test_a_scout_waits_and_its_share_of_the_updates_is_bounded() -> None:
     assert population_of(league.state) == (NEWEST, "no scout has begun yet")
     run(league)
     main = league.state.players["main-0"]
-    assert UPDATES <= scout.version <= MAX_SHARE * main.version + 10
+    assert LIFE <= scout.trained_steps <= MAX_SHARE * main.trained_steps + 10 * STEPS
 
 
 def test_a_budget_too_short_for_a_life_has_no_scout() -> None:
@@ -159,7 +161,7 @@ def test_counters_start_again_and_again_and_no_other_remedy_touches_them() -> No
 def test_a_weakness_is_a_win_or_far_more_than_as_much_training_brings_without_a_target(
     score: float, expected: float | None, games: float, exploits: bool, beats: bool
 ) -> None:
-    evidence = ScoutEvidence(100, 1_000, score, games, expected, (0.5, 0.5), (0.6, 0.4), None)
+    evidence = ScoutEvidence(100, 1_000, 0.6, score, games, expected, (0.5, 0.5), (0.6, 0.4), None)
     assert (evidence.exploits, evidence.beats) == (exploits, beats)
 
 
@@ -174,7 +176,7 @@ def test_a_weakness_is_a_win_or_far_more_than_as_much_training_brings_without_a_
 def test_a_weakness_of_one_seat_counts_beside_what_even_players_score_there(
     scores: tuple[float, float], even: tuple[float, float], found: bool
 ) -> None:
-    assert ScoutEvidence(100, 1_000, 0.5, 200.0, 0.45, scores, even, None).beats is found
+    assert ScoutEvidence(100, 1_000, 0.6, 0.5, 200.0, 0.45, scores, even, None).beats is found
 
 
 def test_even_scores_are_those_of_frozen_main_agents_by_seat() -> None:
