@@ -236,7 +236,7 @@ class ForkServer:
 
 @contextlib.contextmanager
 def shared_imports() -> Iterator[None]:
-    """What is imported inside is out of searches for garbage, which in a forked process would copy all of it."""
+    """Keep what is imported inside out of searches for garbage, which in a forked process would copy all of it."""
     gc.disable()
     yield
     gc.collect()
