@@ -130,4 +130,4 @@ def _become(request: ForkRequest) -> None:
 
 
 if __name__ == "__main__":
-    run_server(_become)
+    run_server(_become, load=__import__)

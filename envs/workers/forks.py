@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
-import importlib
 import json
 import os
 import select
@@ -22,7 +21,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -51,7 +50,7 @@ class ForkRequest:
     Fields:
       words: of its program, as `sys.argv`. environment: all of it. folder: to work in, where that exists.
       numbers: of the files that come with the request, in the process.
-      imports: modules that the server imports before it forks. path: as `sys.path`; empty for the server's.
+      imports: names that the server loads before it forks. path: as `sys.path`; empty for the server's.
     """
 
     words: Sequence[str]
@@ -235,25 +234,35 @@ class ForkServer:
         self.close()
 
 
-def run_server(become: Callable[[ForkRequest], None], *, imports: Sequence[str] = ()) -> None:
+@contextlib.contextmanager
+def shared_imports() -> Iterator[None]:
+    """Keep what is imported inside out of searches for garbage, which in a forked process would copy all of it."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def run_server(become: Callable[[ForkRequest], None], *, load: Callable[[str], object]) -> None:
     """Serve until the owner is gone; in a forked process become what was asked for.
 
     The first argument of the program has the numbers of its sockets: the owner's, and one that listens.
 
     Args:
-      imports: modules that are imported before anybody asks.
+      load: imports what a request names, once.
     """
-    _import(imports)
-    asked = _serve([socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")])
+    asked = _serve([socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")], load)
     if asked is not None:
         request, files = asked
         request.settle(files)
         become(request)
 
 
-def _serve(doors: Sequence[socket.socket]) -> tuple[ForkRequest, list[int]] | None:
+def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tuple[ForkRequest, list[int]] | None:
     """In a forked process its request and files; None in the server, once the owner is gone."""
     running: dict[int, socket.socket] = {}
+    loaded: set[str] = set()
     woken, wakes = socket.socketpair()
     wakes.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -272,17 +281,20 @@ def _serve(doors: Sequence[socket.socket]) -> tuple[ForkRequest, list[int]] | No
             asked = _read(asker)
             if asked is None:
                 asker.close()
-            elif _forked(asker, *asked, running):
+                continue
+            if not loaded.issuperset(asked[0].imports):
+                with shared_imports():
+                    for name in asked[0].imports:
+                        load(name)
+                loaded.update(asked[0].imports)
+            if _forked(asker, asked[1], running):
                 for one in (*doors, woken, wakes, *running.values()):
                     one.close()
                 return asked
 
 
-def _forked(
-    asker: socket.socket, request: ForkRequest, files: Sequence[int], running: dict[int, socket.socket]
-) -> bool:
+def _forked(asker: socket.socket, files: Sequence[int], running: dict[int, socket.socket]) -> bool:
     """True in the forked process, which has answered; false in the server, which knows it as one that runs."""
-    _import(request.imports)
     pid = _fork()
     if pid == 0:
         signal.set_wakeup_fd(-1)
@@ -349,14 +361,3 @@ def _answer(asker: socket.socket) -> None:
         socket.send_fds(asker, [b"%d\n" % os.getpid()], handles)
     for handle in handles:
         os.close(handle)
-
-
-def _import(modules: Sequence[str]) -> None:
-    """Import once what is not there yet, and take it out of searches for garbage, which would copy what is shared."""
-    if not sys.modules.keys() >= set(modules):
-        gc.disable()
-        for module in modules:
-            importlib.import_module(module)
-        gc.collect()
-        gc.freeze()
-        gc.enable()

@@ -18,8 +18,8 @@ from league.envs.workers.forks import ForkedProcess, ForkRequest, ForkServer, ru
 
 CAN_FORK = sys.platform == "linux" and hasattr(os, "pidfd_open")
 
-WORKER = "league.agents.learner.workers.worker_process"
-STAGES = "league.agents.learner.pipeline.torch_pipeline"
+WORKER = "league.agents.learner.workers.worker_process:main"
+STAGES = "league.agents.learner.pipeline.torch_pipeline:TorchPipelineBackend"
 """Imported before the first fork of a worker, and of one with stages."""
 
 
@@ -75,7 +75,7 @@ os.register_at_fork(after_in_child=SERVER.forget)
 def _become(request: ForkRequest) -> None:
     """Serve as a worker; never returns."""
     try:
-        load(f"{WORKER}:main")(*request.numbers)
+        load(WORKER)(*request.numbers)
     except Exception:  # a process boundary: what is below this is the server
         traceback.print_exc()
     finally:
@@ -83,4 +83,4 @@ def _become(request: ForkRequest) -> None:
 
 
 if __name__ == "__main__":
-    run_server(_become)
+    run_server(_become, load=load)

@@ -16,7 +16,8 @@ import runpy
 import subprocess
 from pathlib import Path
 
-from league.envs.workers.forks import ForkRequest, ForkServer, run_server
+from league.envs.plugins import load
+from league.envs.workers.forks import ForkRequest, ForkServer, run_server, shared_imports
 from league.hosts.on_ray.worker_request import ADDRESS, RAYLET
 from league.processes.child_process import end_with_parent
 
@@ -25,13 +26,6 @@ ANY_JOB = "ffffffff"
 
 OOM_SCORE = "1000"
 """As Ray marks its workers: where memory runs out, the kernel ends these before the daemon."""
-
-IMPORTS = (
-    "numpy.random",
-    "ray._common.pydantic_compat",
-    "ray._private.workers.default_worker",
-    "league.hosts.on_ray.host_processes",
-)
 
 
 class HostForks:
@@ -70,6 +64,12 @@ class HostForks:
 
 def main() -> None:
     """Serve, and in a forked process run its program to its end or that of the server."""
+    with shared_imports():
+        import numpy.random  # noqa: F401
+        import ray._common.pydantic_compat
+        import ray._private.workers.default_worker  # noqa: F401
+
+        import league.hosts.on_ray.host_processes  # noqa: F401
     server = os.getpid()
 
     def become(request: ForkRequest) -> None:
@@ -80,7 +80,7 @@ def main() -> None:
             Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
         runpy.run_path(request.words[0], run_name="__main__")
 
-    run_server(become, imports=IMPORTS)
+    run_server(become, load=load)
 
 
 if __name__ == "__main__":

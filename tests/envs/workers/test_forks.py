@@ -154,4 +154,4 @@ def test_processes_are_forked_in_one_file() -> None:
 
 
 if __name__ == "__main__":
-    run_server(become)
+    run_server(become, load=__import__)

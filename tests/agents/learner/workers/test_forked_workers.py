@@ -54,7 +54,7 @@ def test_a_worker_has_the_environment_the_folder_and_the_path_of_now(tmp_path: P
         os.write(end, text)
     forked = os.fork()
     if forked == 0:
-        sys.modules[WORKER] = SimpleNamespace(main=main)  # type: ignore[assignment]
+        sys.modules[WORKER.partition(":")[0]] = SimpleNamespace(main=main)  # type: ignore[assignment]
         asked.settle([begin for begin, _ in pipes])
         _become(asked)
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 7
