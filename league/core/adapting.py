@@ -131,6 +131,8 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
         taken = sum(snapshot.trained_steps > 0 for snapshot in _snapshots_of(state, player))
         in_all = player.trained_steps / fraction
         timeout = max(int(in_all / AIMED_FREEZES), 1)
+        if group.reset_probability >= 1.0:  # each snapshot ends a life, in which something must be learnt
+            timeout = max(timeout, scouting.MIN_LIFE_UPDATES * player.trained_steps // max(player.version, 1))
         if taken / fraction >= MIN_FREEZES or timeout >= group.gate.timeout_steps or not player.trained_steps:
             continue
         yield Remedy(

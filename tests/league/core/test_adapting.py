@@ -127,6 +127,20 @@ def test_a_gate_stays_far_where_main_agents_are_frozen_as_the_budget_is_spent() 
     assert [remedy.name for remedy in found] == ["gate of group 1 comes nearer"]
 
 
+def test_a_player_that_begins_again_with_every_snapshot_keeps_a_life_of_a_hundred_updates() -> None:
+    """The preset `cross_play` named alone had counters whose lives were made too short to learn anything."""
+    gate = GateConfig(min_steps=10**6, timeout_steps=10**7, reset_probability=1.0)
+    players = (PlayerConfig(), PlayerConfig(role="main_exploiter", gate=gate))
+    league = SimulatedLeague(LeagueConfig(players=players))
+    league.run(20)
+    player = league.state.players["main-exploiter-0"]
+    of_update = player.trained_steps / player.version
+    (remedy,) = (found for found in due(league, "far_gates", Facts(budget_fraction=0.3)) if "group 1" in found.name)
+    timeout = dict(remedy.pairs)["league.players.1.gate.timeout_steps"]
+    assert timeout == pytest.approx(100 * of_update, rel=0.01)
+    assert timeout > 2 * player.trained_steps / 0.3 / adapting.AIMED_FREEZES, "by the budget alone it would be far shorter"
+
+
 def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_becomes_one() -> None:
     league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(gate=QUICK_GATE),)))
     league.run(5)
