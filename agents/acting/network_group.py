@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from league.agents.acting.row_split import BLOCK_SLOTS, Piece, RowSplit
 from league.agents.nets.action_values.q_values import QValuesHead
 from league.agents.nets.attention import Attention, FeedForward, Norm, TransformerLayer
+from league.agents.nets.blocks import Block
 from league.agents.nets.centralised import ZerosForMissing
 from league.agents.nets.cores.clock import ClockCore
 from league.agents.nets.cores.lstm import LSTMCore
@@ -38,7 +39,7 @@ from league.agents.nets.input_scaling import FieldScaling
 from league.agents.nets.kernels.dense import Dense, fused_product, prefers_fused
 from league.agents.nets.kernels.dense_chain import dense_chain, takes
 from league.agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
-from league.agents.nets.network import Network, NetworkOutput
+from league.agents.nets.network import Network, NetworkOutput, dense_runs
 from league.agents.nets.popart import ValueScale
 from league.agents.nets.separate_value import TwinCore, TwinHeads, TwinInput, TwinLayer
 from league.agents.nets.sub_actions import MultiCategoricalHead
@@ -319,7 +320,7 @@ class NetworkGroup:
             if type(module) in GROUPED:
                 replaced[id(module)] = GROUPED[type(module)](self._split, [each[name] for each in modules])
         self._together: Network = copy.deepcopy(networks[0], replaced)
-        _merge_layers([block.module for block in self._together.blocks])
+        _merge_layers(self._together.blocks)
 
     def step(
         self, obs: Mapping[str, Tensor], *, core: Tensor, action_mask: Tensor | None, sizes: Sequence[int]
@@ -329,19 +330,9 @@ class NetworkGroup:
         return self._together.step(obs, core=core, action_mask=action_mask)
 
 
-def _merge_layers(modules: Sequence[nn.Module]) -> None:
+def _merge_layers(blocks: Sequence[Block]) -> None:
     """Let the first of several dense layers that follow one another directly run all of them."""
-    first: GroupedDense | None = None
-    for module in modules:
-        is_plain = type(module) is HeadsBlock and not module.head.num_passthrough
-        if first is not None and (type(module) is DenseLayer or is_plain):
-            assert isinstance(module, DenseLayer | HeadsBlock) and isinstance(module.linear, GroupedDense)
-            first.then(module.linear)
-            module.add_module("linear", Merged(module.linear))
-        else:
-            first = None
-        layer = module.layer if isinstance(module, InputLayer) else module
-        if not isinstance(layer, DenseLayer) or layer.activation is not None:
-            first = None
-        elif isinstance(layer.linear, GroupedDense):
-            first = layer.linear
+    for run, layers in dense_runs(blocks, GroupedDense):
+        for block, layer in zip(run[1:], layers[1:], strict=True):
+            layers[0].then(layer)
+            block.module.add_module("linear", Merged(layer))

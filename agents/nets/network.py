@@ -10,7 +10,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
@@ -161,6 +161,8 @@ class Network(nn.Module):
         return NetworkOutput(logits, values, core)
 
 
+LayerT = TypeVar("LayerT", bound=nn.Module)
+
 Features: TypeAlias = Tensor | tuple[Tensor, Tensor] | None
 """Between two blocks: None before the first, and logits and values behind the last."""
 
@@ -192,7 +194,7 @@ class _Span:
     ) -> tuple[Features, Tensor]:
         """The features behind the last block, and the core state; arguments as the fields of `SideInputs`."""
         side = SideInputs(obs, resets, core, action_mask, host_resets)
-        for blocks, layers in _dense_runs(self._blocks):
+        for blocks, layers in dense_runs(self._blocks, Dense):
             if layers:
                 features = _run_dense(blocks, layers, cast("Tensor | None", features), side)
                 continue
@@ -205,15 +207,15 @@ class _Span:
         return features, side.core
 
 
-def _dense_runs(blocks: Sequence[Block]) -> list[tuple[list[Block], list[Dense]]]:
+def dense_runs(blocks: Sequence[Block], kind: type[LayerT]) -> list[tuple[list[Block], list[LayerT]]]:
     """The blocks in order, dense layers that follow one another together, with these; every other block by itself.
 
-    They are looked for in every pass, since a group of networks puts layers of its own into the blocks.
+    kind: of the layers; a group of networks has put its own into the blocks.
     """
-    runs: list[tuple[list[Block], list[Dense]]] = []
+    runs: list[tuple[list[Block], list[LayerT]]] = []
     for block in blocks:
         layer = _dense_of(block.module)
-        if layer is None:
+        if type(layer) is not kind:
             runs.append(([block], []))
         elif runs and runs[-1][1]:
             runs[-1][0].append(block)
@@ -223,14 +225,12 @@ def _dense_runs(blocks: Sequence[Block]) -> list[tuple[list[Block], list[Dense]]
     return runs
 
 
-def _dense_of(module: nn.Module) -> Dense | None:
+def _dense_of(module: nn.Module) -> nn.Module | None:
     """The one layer of a block that is a dense layer with ReLU, or the heads; else None."""
     module = module.layer if type(module) is InputLayer else module
     if type(module) is HeadsBlock:
-        layer = None if module.head.num_passthrough else module.linear
-    else:
-        layer = module.linear if type(module) is DenseLayer and module.activation is None else None
-    return layer if type(layer) is Dense else None
+        return None if module.head.num_passthrough else module.linear
+    return module.linear if type(module) is DenseLayer and module.activation is None else None
 
 
 def _run_dense(blocks: Sequence[Block], layers: Sequence[Dense], features: Tensor | None, side: SideInputs) -> Features:
