@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -20,8 +19,6 @@ from torch import Tensor
 
 from league.agents.nets.kernels.compiled import library
 from league.agents.nets.kernels.dense import dense, is_traced
-
-logger = logging.getLogger(__name__)
 
 MAX_WEIGHT = 1 << 17
 """Largest weight, in numbers: the gain is a quarter or more below, since a block and all weights stay in the cache."""
