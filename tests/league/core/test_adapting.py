@@ -136,10 +136,10 @@ def test_a_player_that_begins_again_with_every_snapshot_keeps_a_life_of_a_hundre
     player = league.state.players["main-exploiter-0"]
     of_update = player.trained_steps / player.version
     (remedy,) = (found for found in due(league, "far_gates", Facts(budget_fraction=0.3)) if "group 1" in found.name)
-    timeout = dict(remedy.pairs)["league.players.1.gate.timeout_steps"]
-    assert timeout == pytest.approx(100 * of_update, rel=0.01)
-    by_budget = player.trained_steps / 0.3 / adapting.AIMED_FREEZES
-    assert timeout > 2 * by_budget
+    pairs = dict(remedy.pairs)
+    assert pairs["league.players.1.gate.min_steps"] == pytest.approx(100 * of_update, rel=0.01)
+    by_budget = player.trained_steps / 0.3 / adapting.AIMED_LIVES
+    assert pairs["league.players.1.gate.timeout_steps"] == pytest.approx(max(by_budget, 100 * of_update), rel=0.01)
 
 
 def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_becomes_one() -> None:
