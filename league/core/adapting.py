@@ -259,7 +259,12 @@ def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 
 def small_main_share(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
-    """While main agents still improve, they learn from at least `MAIN_SHARE` of the steps."""
+    """While main agents still improve, they learn from at least `MAIN_SHARE` of the steps.
+
+    Not in a game of teams: there they may improve on their own past alone, in a trap that only others show them.
+    """
+    if state.has_teammates:
+        return
     mains = [player for player in state.players.values() if player.role == MAIN_ROLE and player.is_active]
     others = [player for player in state.players.values() if player.role != MAIN_ROLE and player.is_active]
     own = sum(_weight(state, player) for player in mains)
