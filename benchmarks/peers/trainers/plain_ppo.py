@@ -217,9 +217,9 @@ class Trainer:
                 self._optimizer.step()
 
 
-def minibatches(size: int) -> tuple[Tensor, ...]:
+def minibatches(size: int) -> list[Tensor]:
     """Numbers of decisions in random order, whole minibatches alone: advantages of a single one have no deviation."""
-    return torch.randperm(size)[: size // MINIBATCH * MINIBATCH].split(MINIBATCH)
+    return list(torch.split(torch.randperm(size)[: size // MINIBATCH * MINIBATCH], MINIBATCH))
 
 
 def main() -> None:
