@@ -43,6 +43,9 @@ LEASES = 300
 """Leases in a budget at least, so that opponents change and the end of the budget is met."""
 LEASE_S = 4.0
 """Longest lease, in seconds."""
+LEASE_STEPS, HOSTS_OF_SHORT_LEASES = 128, 32
+"""Most steps of a lease up to so many actor hosts; with more of them leases are longer in proportion. A daemon, and Ray
+in it, take 1 to 2 ms of a core for an answer (`benchmarks.throughput.many_hosts`)."""
 
 
 def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -108,7 +111,8 @@ def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     step_s = situation.step_s(num_envs) * situation.game.acting + situation.network.learn_s * situation.game.acting
     turns = situation.least_decisions(num_envs) / max(situation.game.acting, 1e-3)
     by_budget, by_time = turns / (num_envs * LEASES), LEASE_S / (num_envs * step_s)
-    chosen = power_of_two(min(by_budget, by_time, 128.0), low=4, high=128)
+    longest = LEASE_STEPS * max(draft.whole("runtime.actor_hosts") // HOSTS_OF_SHORT_LEASES, 1)
+    chosen = power_of_two(min(by_budget, by_time, float(longest)), low=4, high=longest)
     reason = f"a lease is at most {LEASE_S:g} s and 1/{LEASES} of the budget"
     yield AutoValue("league.lease_steps", chosen, reason)
 

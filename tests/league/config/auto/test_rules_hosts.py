@@ -126,3 +126,13 @@ def test_a_game_that_reaches_into_its_process_has_one_of_its_own() -> None:
     found, why = settled(wild, {"runtime": {"kind": "inprocess"}}, cores=1, budget=BudgetConfig(core_seconds=300.0))
     assert found.env.workers == 1 and "the current folder" in why["env.workers"]
     assert settled(wild, {"runtime": {"kind": "inprocess"}}, is_exact=True)[0].env.workers == 0
+
+
+def test_leases_are_longer_where_many_hosts_ask_for_them() -> None:
+    def steps(hosts: int, seconds: float = 36_000.0) -> int:
+        ray = {"runtime": {"kind": "ray", "actor_hosts": hosts, "address": "10.0.0.1:6379"}}
+        return settled(board_game(), ray, budget=BudgetConfig(seconds=seconds))[0].league.lease_steps
+
+    assert steps(2) == steps(63) == 128
+    assert 128 < steps(128) == steps(1_000), "four seconds of this game"
+    assert steps(1_000, seconds=60.0) <= 128, "opponents change in a short budget too"
