@@ -30,6 +30,9 @@ from league.envs.workers.child_endings import wait_for_killed
 LENGTH_BYTES = 4
 """Of the number before a request."""
 
+FIRST_FILE = 3
+"""Number of the first socket of a server that was a sleeping fork."""
+
 MAX_FILES = 32
 """Most files of a request."""
 
@@ -158,7 +161,7 @@ class ForkServer:
         self._address = address
         self._listener: socket.socket | None = None
         self._door: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     @property
     def is_running(self) -> bool:
@@ -176,17 +179,31 @@ class ForkServer:
         self._listener.bind(str(self._address))
         self._listener.listen()
 
-    def start(self, environment: Mapping[str, str], *, folder: Path | None = None, stdout: int | None = None) -> None:
+    def start(
+        self,
+        environment: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+        stdout: int | None = None,
+        asleep: socket.socket | None = None,
+    ) -> None:
         """Start it, in a session of its own; it takes over the socket that listens.
 
         Args:
           environment: all of it. folder: to work in. stdout: as of `Popen`.
+          asleep: a connection to a sleeping fork that becomes the server; the module is the first of its words.
         """
         self._door, theirs = socket.socketpair()
         sockets = [theirs] if self._listener is None else [theirs, self._listener]
         files = [one.fileno() for one in sockets]
         before, after = self._command
+        numbers = list(range(FIRST_FILE, FIRST_FILE + len(files)))
+        words = [before[-1], ",".join(map(str, numbers)), *after]
         try:
+            if asleep is not None:
+                request = ForkRequest(words, environment, str(folder or Path.cwd()), numbers)
+                self._process = ForkedProcess(asleep, request, files)
+                return
             self._process = subprocess.Popen(
                 [sys.executable, *before, ",".join(map(str, files)), *after],
                 stdin=subprocess.DEVNULL,
@@ -252,7 +269,12 @@ def run_server(become: Callable[[ForkRequest], None], *, load: Callable[[str], o
     Args:
       load: imports what a request names, once.
     """
-    asked = _serve([socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")], load)
+    doors = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
+    become_asked(_serve(doors, load), become)
+
+
+def become_asked(asked: tuple[ForkRequest, list[int]] | None, become: Callable[[ForkRequest], None]) -> None:
+    """In a forked process become what was asked for."""
     if asked is not None:
         request, files = asked
         request.settle(files)
@@ -275,10 +297,10 @@ def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tup
         for door in doors:
             if door not in ready:
                 continue
-            asker = door.accept()[0] if door is not doors[0] else _passed(door)
+            asker = door.accept()[0] if door is not doors[0] else passed(door)
             if asker is None:
                 return None
-            asked = _read(asker)
+            asked = read_request(asker)
             if asked is None:
                 asker.close()
                 continue
@@ -295,13 +317,13 @@ def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tup
 
 def _forked(asker: socket.socket, files: Sequence[int], running: dict[int, socket.socket]) -> bool:
     """True in the forked process, which has answered; false in the server, which knows it as one that runs."""
-    pid = _fork()
+    pid = fork_process()
     if pid == 0:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         with asker:
-            _answer(asker)
+            answer(asker)
         return True
     if pid > 0:
         running[pid] = asker
@@ -321,13 +343,13 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
                 asker.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def _passed(door: socket.socket) -> socket.socket | None:
+def passed(door: socket.socket) -> socket.socket | None:
     """A connection from the owner; None once that is gone."""
     _, files, _, _ = socket.recv_fds(door, 1, 1)
     return socket.socket(fileno=files[0]) if files else None
 
 
-def _read(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
+def read_request(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
     """None where it breaks off."""
     asker.settimeout(REQUEST_S)
     files: list[int] = []
@@ -344,7 +366,7 @@ def _read(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
         return None
 
 
-def _fork() -> int:
+def fork_process() -> int:
     """As `os.fork`, but -1 where the system has no room for a process; the asker hears nothing."""
     try:
         return os.fork()
@@ -352,7 +374,7 @@ def _fork() -> int:
         return -1
 
 
-def _answer(asker: socket.socket) -> None:
+def answer(asker: socket.socket) -> None:
     """Tell the id of this process, with a handle where the system has them; whoever asked may have ended."""
     handles: list[int] = []
     with contextlib.suppress(AttributeError, OSError):
