@@ -191,7 +191,7 @@ class ForkServer:
 
         Args:
           environment: all of it. folder: to work in. stdout: as of `Popen`.
-          asleep: a connection to a sleeping fork that becomes the server; the module is the first of its words.
+          asleep: a connection to a sleeping fork that becomes the server.
         """
         self._door, theirs = socket.socketpair()
         sockets = [theirs] if self._listener is None else [theirs, self._listener]

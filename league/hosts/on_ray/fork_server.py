@@ -14,7 +14,6 @@ one import of torch.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import runpy
 import subprocess
@@ -39,7 +38,7 @@ def _become_program(request: ForkRequest) -> None:
     if not sys.flags.safe_path:
         del sys.path[0]  # the folder of the command is not where hosts look for code
     LOGGER.handlers.clear()  # what the command shows as it starts
-    importlib.import_module(request.words[0]).main()
+    main()
 
 
 early_fork = SleepingFork(_become_program)
