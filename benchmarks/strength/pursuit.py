@@ -36,13 +36,9 @@ CONFIG = ROOT / "configs" / "pursuit.yaml"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     LATEST: ("league.preset=self_play",),
     LEAGUE: (),
-    CROSS_PLAY: ("league={preset: cross_play, population: {main_exploiters: 1, save_steps: 900000}}", "adapt=false"),
+    CROSS_PLAY: ("league={preset: cross_play, population: {main_exploiters: 1}}",),
 }
-"""Arm -> its settings beside the configuration: newest weights only, the defaults, and a counter.
-
-The counter has two or three lives in the budget, each as long as an attack. With 375,000 decisions, where an attack is
-about even, one life in seven found something. `adapt` would make lives shorter still.
-"""
+"""Arm -> its settings beside the configuration: newest weights only, the defaults, and one counter."""
 CORE_SECONDS = 120.0
 EXPORTS = ("auto", "last")
 REQUIRED = 0.5

@@ -36,6 +36,9 @@ PACE_KNOWN = 0.05
 MIN_FREEZES = 8
 """Snapshots of a player in a whole run below which its gate is too far away."""
 AIMED_FREEZES = 24
+AIMED_LIVES = 4
+"""Most of a player's budget that one life may take, as one part of so many, where each snapshot ends one. Its gate ends
+it earlier where it wins. A counter in pursuit needed 400 updates to beat the main agents, an attack as many."""
 WIN_RATE_STEP, MIN_WIN_RATE = 0.05, 0.6
 COLLAPSED = 0.05
 """Fraction of the highest entropy seen below which it has collapsed."""
@@ -131,15 +134,17 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
         taken = sum(snapshot.trained_steps > 0 for snapshot in _snapshots_of(state, player))
         in_all = player.trained_steps / fraction
         timeout = max(int(in_all / AIMED_FREEZES), 1)
+        min_steps = timeout // 2
         if group.reset_probability >= 1.0:  # each snapshot ends a life, in which something must be learnt
-            timeout = max(timeout, scouting.MIN_LIFE_UPDATES * player.trained_steps // max(player.version, 1))
+            min_steps = scouting.MIN_LIFE_UPDATES * player.trained_steps // max(player.version, 1)
+            timeout = max(int(in_all / AIMED_LIVES), min_steps)
         if taken / fraction >= MIN_FREEZES or timeout >= group.gate.timeout_steps or not player.trained_steps:
             continue
         yield Remedy(
             f"gate of group {number} comes nearer",
             2,
             (
-                (f"league.players.{number}.gate.min_steps", min(group.gate.min_steps, timeout // 2)),
+                (f"league.players.{number}.gate.min_steps", min(group.gate.min_steps, min_steps)),
                 (f"league.players.{number}.gate.timeout_steps", timeout),
             ),
             f"{player.name} has {taken} {'snapshot' if taken == 1 else 'snapshots'} after {fraction:.0%} of the "
@@ -254,7 +259,12 @@ def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 
 def small_main_share(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
-    """While main agents still improve, they learn from at least `MAIN_SHARE` of the steps."""
+    """While main agents still improve, they learn from at least `MAIN_SHARE` of the steps.
+
+    Not in a game of teams: there they may improve on their own past alone, in a trap that only others show them.
+    """
+    if state.has_teammates:
+        return
     mains = [player for player in state.players.values() if player.role == MAIN_ROLE and player.is_active]
     others = [player for player in state.players.values() if player.role != MAIN_ROLE and player.is_active]
     own = sum(_weight(state, player) for player in mains)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from league.core import plugin_calls
 from league.core.gates.e_values import evidence_against, forget_evidence
@@ -35,6 +36,7 @@ from league.core.state.events import (
     ProgressReported,
     SnapshotAdded,
 )
+from league.core.state.payoff import Posterior
 from league.core.state.population import SNAPSHOT
 from league.core.state.records import INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
@@ -67,13 +69,30 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
         return []
     view = view_of(state, player)
     gate_opponents = plugin_calls.gate_opponents(view) if state.is_competitive else np.array([], dtype=np.int64)
-    known = view.posterior.take(gate_opponents)
+    known = _recent(state, player, gate_opponents) or view.posterior.take(gate_opponents)
     evidence = evidence_against(state, player, gate_opponents)
     verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate, evidence))
     if verdict is None:
         return []
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, player, verdict.reason)
     return [DirectiveIssued(directive, verdict.evidence, verdict.gate_opponents)]
+
+
+def _recent(state: LeagueState, player: str, opponents: NDArray[np.int64]) -> Posterior | None:
+    """The newest games of a player that begins again with its snapshots; None for others.
+
+    Its first games say nothing of what it has become, and fade too slowly to end its life in time. Their mean is over
+    all opponents together, so nobody else may have been met since it began.
+    """
+    settings, episodes = state.config_of(player), state.players[player].episodes
+    if settings.reset_probability < 1.0 or not len(opponents) or not episodes.score_games:
+        return None
+    met = state.payoff.away[state.payoff.cells_of(state.players[player].policy)]
+    if not np.isin(met, opponents).all() or not np.isin(opponents, state.population.players()).all():
+        return None
+    games = np.full(len(opponents), episodes.score_games / len(opponents))
+    prior = 0.5 * state.payoff.prior_games
+    return Posterior(prior + episodes.score * games, prior + (1.0 - episodes.score) * games, games)
 
 
 def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:

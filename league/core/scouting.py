@@ -240,7 +240,7 @@ def _judge(state: LeagueState, scout: PlayerState, main: PlayerState, *, number:
 
 
 def _wanted(state: LeagueState, evidence: ScoutEvidence, before: str) -> str:
-    if evidence.beats and len(state.teams) > len(set(state.teams)):
+    if evidence.beats and state.has_teammates:
         return COUNTERS
     if evidence.exploits:
         return PAST if before == NEWEST else EXPLOITERS

@@ -19,6 +19,10 @@ SAVE_STEPS = 2_000_000
 CROSS_PLAY_EXPONENT = 6.0
 """Of PFSP in `cross_play`: an opponent that always wins weighs as 64 that draw, so that it is met in most games."""
 
+EARLIEST_PART = 8
+"""Of a counter's life that must be over before the gate may end it: the main agents are answered at once, not at the
+timeout. In pursuit counters had won every game for half of their lives."""
+
 QUALITY_OPPONENTS = 16
 """Most distinct opponents in one lease of `openai_five`."""
 
@@ -121,8 +125,8 @@ def cross_play(population: PopulationConfig) -> PresetParts:
     """A main agent and a counter population for games of teams, where the newest weights alone stay in a trap.
 
     There no seat alone leaves a joint choice that a whole other team beats. Counters start again and again from their
-    first weights, each to beat the main agents as they are. What they found stays in the population. The main
-    agents meet whom they do not beat, and hardly themselves.
+    first weights, each to beat the main agents as they are. A life ends once it does, or after `save_steps`. What they
+    found stays in the population. The main agents meet whom they do not beat, and hardly themselves.
 
     Source: Xu et al. 2023, Fictitious Cross-Play; Xu et al. 2025, its generalisation: who trains against whom. The
     numbers are ours.
@@ -142,7 +146,7 @@ def cross_play(population: PopulationConfig) -> PresetParts:
         name="counter",
         count=max(counters, 1),
         matchmaker={"kind": "main_exploiter", "curriculum_below": 0.0, "curriculum_fraction": 0.0},
-        gate=gate,
+        gate=replace(gate, min_steps=steps // EARLIEST_PART),
     )
     return PresetParts(players=(main, counter) if counters else (main,))
 

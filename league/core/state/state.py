@@ -293,6 +293,11 @@ class LeagueState:
         return is_competitive(self.teams)
 
     @property
+    def has_teammates(self) -> bool:
+        """True for a game in which a team has several seats."""
+        return len(self.teams) > len(set(self.teams))
+
+    @property
     def counts(self) -> str:
         """Describes for people what a game counts by."""
         return self.scoring.text if self.is_competitive else "the return of its one team"

@@ -136,10 +136,19 @@ def test_a_player_that_begins_again_with_every_snapshot_keeps_a_life_of_a_hundre
     player = league.state.players["main-exploiter-0"]
     of_update = player.trained_steps / player.version
     (remedy,) = (found for found in due(league, "far_gates", Facts(budget_fraction=0.3)) if "group 1" in found.name)
-    timeout = dict(remedy.pairs)["league.players.1.gate.timeout_steps"]
-    assert timeout == pytest.approx(100 * of_update, rel=0.01)
-    by_budget = player.trained_steps / 0.3 / adapting.AIMED_FREEZES
-    assert timeout > 2 * by_budget
+    pairs = dict(remedy.pairs)
+    assert pairs["league.players.1.gate.min_steps"] == pytest.approx(100 * of_update, rel=0.01)
+    by_budget = player.trained_steps / 0.3 / adapting.AIMED_LIVES
+    assert pairs["league.players.1.gate.timeout_steps"] == pytest.approx(max(by_budget, 100 * of_update), rel=0.01)
+
+
+def test_main_agents_of_teams_get_no_more_steps_for_beating_their_own_past() -> None:
+    """Counters had a fifth of the steps at last: the main agents improved in a trap that only counters show."""
+    for teams, expected in (((0, 1), True), ((0, 0, 1, 1), False)):
+        pace = Pace(10_000.0, 20, len(teams), lease_steps=16_384, snapshot_bytes=1)
+        simulation = Simulation(SMALL, teams, world=SkillWorld(steps=1e5), pace=pace, seed=0, adapts=True)
+        simulation.run(450.0)
+        assert (adapting.MORE_STEPS in simulation.state.remedies) == expected
 
 
 def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_becomes_one() -> None:

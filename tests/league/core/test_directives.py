@@ -330,3 +330,22 @@ def test_every_gate_holds_to_the_timeout_and_to_clear_cases(name: str) -> None:
     verdict = gate(trial(steps=100, mean=[0.9, 0.4], games=1_000))
     assert verdict is not None
     assert [evidence.opponent for evidence in verdict.evidence] == ["opponent-1", "opponent-0"]
+
+
+def test_the_newest_games_of_a_player_that_begins_again_end_its_life() -> None:
+    """A counter that beat the main agent at last was held back by the games of its beginning."""
+    league = ready(GateConfig(test="threshold", min_steps=1_000, timeout_steps=10**6, reset_probability=1.0))
+    beat(league, "main-exploiter-0", "main-0", wins=0, losses=5_000)
+    assert not directives_in(league.train("main-exploiter-0", 2_000))
+    beat(league, "main-exploiter-0", "main-0", wins=4_000, losses=0)
+    home = league.state.players["main-exploiter-0"].policy
+    assert league.state.posterior(home).mean[league.state.players["main-0"].policy] < 0.5
+    (directive,) = directives_in(league.train("main-exploiter-0", 3_000))
+    assert (directive.kind, directive.reason) == ("snapshot", "gate")
+
+
+def test_the_newest_games_do_not_count_alone_where_others_were_met() -> None:
+    league = ready(GateConfig(test="threshold", min_steps=1_000, timeout_steps=10**6, reset_probability=1.0))
+    beat(league, "main-exploiter-0", "main-0", wins=0, losses=5_000)
+    beat(league, "main-exploiter-0", "main-0-s0", wins=2_000, losses=0)
+    assert not directives_in(league.train("main-exploiter-0", 3_000))

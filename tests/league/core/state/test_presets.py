@@ -169,3 +169,10 @@ def test_a_founding_written_by_an_earlier_version_is_read() -> None:
     body = b'{"seed":1,"num_seats":2,"teams":[0,1],"config":{"players":' + players + b"}}"
     created = msgspec.json.decode(body, type=LeagueCreated)
     assert created.config == LeagueConfig(players=(PlayerConfig(),))
+
+
+def test_the_life_of_a_counter_may_end_before_its_timeout() -> None:
+    """Counters that won every game trained on for half of their lives, and the main agents learnt nothing of it."""
+    main, counter = LeagueConfig(preset="cross_play", population=PopulationConfig(save_steps=80_000)).players
+    assert (main.gate.min_steps, main.gate.timeout_steps) == (80_000, 80_000)
+    assert (counter.gate.min_steps, counter.gate.timeout_steps) == (10_000, 80_000)
