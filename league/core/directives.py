@@ -79,19 +79,17 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
 
 
 def _recent(state: LeagueState, player: str, opponents: NDArray[np.int64]) -> Posterior | None:
-    """The newest games of a player that begins again with its snapshots; None for others.
+    """The newest games of a player that begins again with its snapshots against its one opponent; None for others.
 
-    Its first games say nothing of what it has become, and fade too slowly to end its life in time. Their mean is over
-    all opponents together, so nobody else may have been met since it began.
+    Its first games say nothing of what it has become, and fade too slowly to end its life in time. The newest are
+    counted together, so nobody else may have been met since it began.
     """
-    settings, episodes = state.config_of(player), state.players[player].episodes
-    if settings.reset_probability < 1.0 or not len(opponents) or not episodes.score_games:
+    episodes, met = state.players[player].episodes, state.payoff.cells_of(state.players[player].policy)
+    if state.config_of(player).reset_probability < 1.0 or len(opponents) != 1 or not episodes.score_games:
         return None
-    met = state.payoff.away[state.payoff.cells_of(state.players[player].policy)]
-    if not np.isin(met, opponents).all() or not np.isin(opponents, state.population.players()).all():
+    if not np.all(state.payoff.away[met] == opponents):
         return None
-    games = np.full(len(opponents), episodes.score_games / len(opponents))
-    prior = 0.5 * state.payoff.prior_games
+    games, prior = np.array([episodes.score_games]), 0.5 * state.payoff.prior_games
     return Posterior(prior + episodes.score * games, prior + (1.0 - episodes.score) * games, games)
 
 

@@ -69,8 +69,7 @@ def candidates(state: LeagueState) -> list[str]:
 
     There a counter may hold what no main agent finds, since no seat alone leaves a joint choice. Exact values tell.
     """
-    has_teams = len(set(state.teams)) < len(state.teams)
-    names = own_snapshots(state) if has_teams else exported_snapshots(state)
+    names = own_snapshots(state) if state.has_teammates else exported_snapshots(state)
     return [name for name in names if state.snapshots[name].trained_steps > 0]
 
 

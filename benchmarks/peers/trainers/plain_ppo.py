@@ -201,7 +201,7 @@ class Trainer:
         )
         returns = advantages + values
         for _ in range(EPOCHS):
-            for rows in torch.split(torch.randperm(len(batch)), MINIBATCH):
+            for rows in minibatches(len(batch)):
                 log_probs = self.network.log_probs(obs[rows], legal[rows])
                 ratio = (log_probs.gather(1, actions[rows, None])[:, 0] - before[rows]).exp()
                 gain = (advantages[rows] - advantages[rows].mean()) / (advantages[rows].std() + 1e-8)
@@ -215,6 +215,11 @@ class Trainer:
                 loss.backward()
                 nn.utils.clip_grad_norm_(self.network.parameters(), MAX_NORM)
                 self._optimizer.step()
+
+
+def minibatches(size: int) -> list[Tensor]:
+    """Numbers of decisions in random order, whole minibatches alone: advantages of a single one have no deviation."""
+    return list(torch.split(torch.randperm(size)[: size // MINIBATCH * MINIBATCH], MINIBATCH))
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import DirectiveIssued, Event, PlayerReset, RunStarted, SnapshotAdded
-from league.core.state.league_config import GateConfig, PayoffConfig
+from league.core.state.league_config import GateConfig, LeagueConfig, PayoffConfig, PlayerConfig
 from league.core.state.payoff import Posterior
 from league.core.state.records import Directive, Progress
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
@@ -349,3 +349,14 @@ def test_the_newest_games_do_not_count_alone_where_others_were_met() -> None:
     beat(league, "main-exploiter-0", "main-0", wins=0, losses=5_000)
     beat(league, "main-exploiter-0", "main-0-s0", wins=2_000, losses=0)
     assert not directives_in(league.train("main-exploiter-0", 3_000))
+
+
+def test_of_several_opponents_each_counts_for_itself() -> None:
+    """The newest games are counted together, so that one opponent that is beaten could hide another that is not."""
+    gate = GateConfig(test="threshold", min_steps=1_000, timeout_steps=10**6, reset_probability=1.0)
+    main, exploiter = PlayerConfig(count=2), PlayerConfig(role="main_exploiter", gate=gate)
+    league = SimulatedLeague(LeagueConfig(players=(main, exploiter)))
+    league.confirm_directives()
+    beat(league, "main-exploiter-0", "main-0", wins=900, losses=0)
+    beat(league, "main-exploiter-0", "main-1", wins=40, losses=60)
+    assert not directives_in(league.train("main-exploiter-0", 2_000))
