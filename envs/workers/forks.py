@@ -5,6 +5,7 @@ end of a socket closes, however the owner ends. What it has forked lives on, unl
 
 Each request has a connection of its own: its length, its JSON and its files go to the server. The forked process
 answers with its id and a handle; once it has ended, the server adds the exit code. Nothing comes if nothing was forked.
+What a game draws by numpy's global generator is not what it draws in another fork.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
-from league.envs.workers.child_endings import wait_for_killed
+from league.envs.workers.child_endings import Killed, wait_for_killed
 
 LENGTH_BYTES = 4
 """Of the number before a request."""
 
-FIRST_FILE = 3
-"""Number of the first socket of a server that was a sleeping fork."""
+FIRST_FILE = 64
+"""Number of the first socket of a server that was a fork of its owner: above the files that this had open."""
 
 MAX_FILES = 32
 """Most files of a request."""
@@ -92,10 +94,8 @@ class ForkedProcess:
         self.returncode: int | None = None
         self._server, self._lock = server, threading.Lock()
         weakref.finalize(self, server.close)
-        text = json.dumps(asdict(request)).encode()
         server.settimeout(START_S)
-        socket.send_fds(server, [len(text).to_bytes(LENGTH_BYTES, "big")], files)
-        server.sendall(text)
+        send_request(server, request, files)
         first, handles, _, _ = socket.recv_fds(server, 1, 1)
         if not first:
             raise ConnectionResetError("the server of forked processes has ended, or has no room for one more")
@@ -148,6 +148,13 @@ class ForkedProcess:
         return line
 
 
+class ServerProcess(Killed, Protocol):
+    """As much of `subprocess.Popen` as the owner of a server needs."""
+
+    def poll(self) -> int | None: ...
+    def kill(self) -> None: ...
+
+
 class ForkServer:
     """A server in the hands of its owner. Its program calls `run_server`.
 
@@ -161,7 +168,7 @@ class ForkServer:
         self._address = address
         self._listener: socket.socket | None = None
         self._door: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
+        self._process: ServerProcess | None = None
 
     @property
     def is_running(self) -> bool:
@@ -185,24 +192,23 @@ class ForkServer:
         *,
         folder: Path | None = None,
         stdout: int | None = None,
-        asleep: socket.socket | None = None,
+        wake: Callable[[ForkRequest, Sequence[int]], ServerProcess | None] = lambda *_: None,
     ) -> None:
         """Start it, in a session of its own; it takes over the socket that listens.
 
         Args:
           environment: all of it. folder: to work in. stdout: as of `Popen`.
-          asleep: a connection to a sleeping fork that becomes the server.
+          wake: hands a request and its files to a fork that becomes the server; None where there is none.
         """
         self._door, theirs = socket.socketpair()
         sockets = [theirs] if self._listener is None else [theirs, self._listener]
         files = [one.fileno() for one in sockets]
         before, after = self._command
-        numbers = list(range(FIRST_FILE, FIRST_FILE + len(files)))
+        numbers = range(FIRST_FILE, FIRST_FILE + len(files))
         words = [before[-1], ",".join(map(str, numbers)), *after]
         try:
-            if asleep is not None:
-                request = ForkRequest(words, environment, str(folder or Path.cwd()), numbers)
-                self._process = ForkedProcess(asleep, request, files)
+            self._process = wake(ForkRequest(words, environment, str(folder or Path.cwd()), [*numbers]), files)
+            if self._process is not None:
                 return
             self._process = subprocess.Popen(
                 [sys.executable, *before, ",".join(map(str, files)), *after],
@@ -255,10 +261,12 @@ class ForkServer:
 def shared_imports() -> Iterator[None]:
     """Keep what is imported inside out of searches for garbage, which in a forked process would copy all of it."""
     gc.disable()
-    yield
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def run_server(become: Callable[[ForkRequest], None], *, load: Callable[[str], object]) -> None:
@@ -278,7 +286,16 @@ def become_asked(asked: tuple[ForkRequest, list[int]] | None, become: Callable[[
     if asked is not None:
         request, files = asked
         request.settle(files)
+        if "numpy.random" in sys.modules:  # `random` does so by itself
+            sys.modules["numpy.random"].seed()
         become(request)
+
+
+def send_request(connection: socket.socket, request: ForkRequest, files: Sequence[int]) -> None:
+    """Raises OSError where nobody reads it."""
+    text = json.dumps(asdict(request)).encode()
+    socket.send_fds(connection, [len(text).to_bytes(LENGTH_BYTES, "big")], files)
+    connection.sendall(text)
 
 
 def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tuple[ForkRequest, list[int]] | None:
@@ -297,7 +314,7 @@ def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tup
         for door in doors:
             if door not in ready:
                 continue
-            asker = door.accept()[0] if door is not doors[0] else passed(door)
+            asker = door.accept()[0] if door is not doors[0] else _passed(door)
             if asker is None:
                 return None
             asked = read_request(asker)
@@ -323,7 +340,7 @@ def _forked(asker: socket.socket, files: Sequence[int], running: dict[int, socke
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         with asker:
-            answer(asker)
+            _answer(asker)
         return True
     if pid > 0:
         running[pid] = asker
@@ -343,7 +360,7 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
                 asker.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def passed(door: socket.socket) -> socket.socket | None:
+def _passed(door: socket.socket) -> socket.socket | None:
     """A connection from the owner; None once that is gone."""
     _, files, _, _ = socket.recv_fds(door, 1, 1)
     return socket.socket(fileno=files[0]) if files else None
@@ -374,7 +391,7 @@ def fork_process() -> int:
         return -1
 
 
-def answer(asker: socket.socket) -> None:
+def _answer(asker: socket.socket) -> None:
     """Tell the id of this process, with a handle where the system has them; whoever asked may have ended."""
     handles: list[int] = []
     with contextlib.suppress(AttributeError, OSError):

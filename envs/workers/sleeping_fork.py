@@ -1,6 +1,7 @@
 """A fork of a process that sleeps until it is asked once, and becomes what was asked for: a server of `forks`, for one.
 
-A command makes it before it has threads and games. The two share what was imported until then.
+A command makes it once it has imported what the two are to share, and before it plays a game. Until it is asked it has
+of the command's files only standard error, and answers no signal of its terminal. It ends with the command.
 """
 
 from __future__ import annotations
@@ -8,19 +9,36 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
 
 from league.envs.workers.child_endings import wait_for_killed
-from league.envs.workers.forks import ForkRequest, answer, become_asked, fork_process, passed, read_request
+from league.envs.workers.forks import (
+    GONE,
+    REQUEST_S,
+    ForkRequest,
+    become_asked,
+    fork_process,
+    read_request,
+    send_request,
+)
 
 POLL_S = 0.01
 """Between two looks at a fork that is to end."""
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Wait while a fork is made: in it they must not run the handlers of its parent."""
+
+STDOUT, STDERR = 1, 2
 
 
 class OwnFork:
@@ -33,8 +51,12 @@ class OwnFork:
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
         if self.returncode is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+            try:
+                ended, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has collected it
+                self.returncode = GONE
+            else:
+                self.returncode = os.waitstatus_to_exitcode(status) if ended else None
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -66,7 +88,7 @@ class SleepingFork:
 
     @property
     def pid(self) -> int:
-        """Its process id, also once it was asked; 0 where there is none."""
+        """Its process id while it sleeps; 0 where there is none."""
         return 0 if self._process is None else self._process.pid
 
     @contextlib.contextmanager
@@ -79,22 +101,22 @@ class SleepingFork:
         finally:
             self.close()
 
-    def connect(self) -> socket.socket | None:
-        """The connection for its one request; None where there is no fork, or it was asked already."""
-        door, self._door = self._door, None
-        if door is None:
+    def wake(self, request: ForkRequest, files: Sequence[int]) -> OwnFork | None:
+        """The fork, which becomes what is asked for and is the caller's; None where none sleeps any more."""
+        door, process = self._door, self._process
+        if door is None or process is None or process.poll() is not None:
             return None
-        ours, theirs = socket.socketpair()
-        with door, theirs:
-            try:
-                socket.send_fds(door, [b"\n"], [theirs.fileno()])
-            except OSError:
-                ours.close()
-                return None
-        return ours
+        door.settimeout(REQUEST_S)
+        try:
+            send_request(door, request, files)
+        except OSError:  # it has just ended
+            return None
+        self._process = None
+        self.close()
+        return process
 
     def close(self) -> None:
-        """End it; may be called twice."""
+        """End one that still sleeps; may be called twice."""
         process, self._process = self._process, None
         door, self._door = self._door, None
         if door is not None:
@@ -107,48 +129,70 @@ class SleepingFork:
         self._door, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = fork_process()
-        if pid:
-            theirs.close()
-            self._process = OwnFork(pid) if pid > 0 else None
-            return
-        self._door.close()
-        _run_to_the_end(lambda: become_asked(_asked_once(theirs), self._become))
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        try:
+            pid = fork_process()
+            if pid == 0:
+                _run_to_the_end(lambda: self._sleep(theirs, mask))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+        self._process = OwnFork(pid) if pid > 0 else None
+
+    def _sleep(self, door: socket.socket, mask: Iterable[int]) -> None:
+        """In the fork: leave what is its parent's, wait for a request or the parent's end."""
+        os.setsid()
+        _leave_files(door.fileno(), STDERR)
+        _leave_handlers()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        with door:
+            select.select([door], [], [])
+            asked = read_request(door)
+        become_asked(asked, self._become)
 
 
-def _asked_once(door: socket.socket) -> tuple[ForkRequest, list[int]] | None:
-    """The one request to a fork that sleeps, which has answered it; None once its owner is gone."""
-    with door:
-        asker = passed(door)
-    if asker is None:
-        return None
-    with asker:
-        asked = read_request(asker)
-        if asked is not None:
-            answer(asker)
-    return asked
-
-
-def _run_to_the_end(run: Callable[[], None]) -> None:
-    """In a fork of this process: run, in a session of its own and without what its parent does in the end."""
-    atexit._clear()
-    os.setsid()
+def _leave_files(*kept: int) -> None:
+    """Let no pipe, lock or socket of the parent stay open here; its objects keep their numbers, which lead nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1):
+    taken = {number for file in Path("/proc/self/fd").iterdir() if _is_open(number := int(file.name))}
+    for number in {*taken, STDOUT, STDERR} - ({*kept} & taken):
         os.dup2(nowhere, number)
-    os.close(nowhere)
+    # of those that are here a thread of the parent may hold the locks
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", 1, closefd=False) for number in (STDOUT, STDERR))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        return bool(os.fstat(number))
+    except OSError:
+        return False
+
+
+def _leave_handlers() -> None:
+    """Let signals mean what they mean in a program that has just started."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def _run_to_the_end(run: Callable[[], None]) -> NoReturn:
+    """In a fork of this process: run, without what the parent does in the end."""
     code: object = 0
     try:
+        atexit._clear()
         run()
     except SystemExit as end:
         code = end.code
-    finally:
-        if sys.exc_info()[0] is not None:
-            traceback.print_exc()
-            code = 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    try:
         if isinstance(code, str):
             sys.stderr.write(f"{code}\n")
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
+    finally:
         os._exit(code if isinstance(code, int) else int(code is not None))

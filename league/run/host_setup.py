@@ -17,7 +17,6 @@ from league.core.state.state import LeagueState
 from league.envs.component_choice import kind_of
 from league.envs.protocol import EnvSpec
 from league.hosts.inprocess import InProcessRuntime
-from league.hosts.on_ray.fork_server import early_fork
 from league.hosts.protocol import Runtime
 from league.hosts.setup import HostSetup
 
@@ -69,7 +68,6 @@ def _one_setup(config: RunConfig, spec: EnvSpec, run: str) -> HostSetup:
 def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
-        early_fork.close()
         return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
     from league.hosts.on_ray.runtime import RayRuntime
 

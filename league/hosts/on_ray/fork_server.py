@@ -25,7 +25,6 @@ from league.envs.workers.forks import ForkRequest, ForkServer, run_server, share
 from league.envs.workers.sleeping_fork import SleepingFork
 from league.hosts.on_ray.worker_request import ADDRESS, RAYLET
 from league.processes.child_process import end_with_parent
-from league.stages import LOGGER
 
 ANY_JOB = "ffffffff"
 """Ray's id of the job of a worker that learns it with its first task."""
@@ -37,7 +36,6 @@ OOM_SCORE = "1000"
 def _become_program(request: ForkRequest) -> None:
     if not sys.flags.safe_path:
         del sys.path[0]  # the folder of the command is not where hosts look for code
-    LOGGER.handlers.clear()  # what the command shows as it starts
     main()
 
 
@@ -72,7 +70,7 @@ class HostForks:
           raylet: its process. Ray reads that, as it is imported, from the environment of a worker.
         """
         environment = {**os.environ, RAYLET: str(raylet), "RAY_JOB_ID": ANY_JOB}
-        self._server.start(environment, stdout=subprocess.DEVNULL, asleep=early_fork.connect())
+        self._server.start(environment, stdout=subprocess.DEVNULL, wake=early_fork.wake)
 
     def close(self) -> None:
         """End the server; may be called twice."""

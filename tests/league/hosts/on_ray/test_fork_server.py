@@ -156,59 +156,14 @@ input()
 """
 
 
-EARLY = """
-import torch
-from league.hosts.on_ray.fork_server import early_fork
-with early_fork.held():
-    asleep = early_fork.pid
-    exec({daemon!r})
-    assert server._server._process.pid == asleep, "the fork that slept is the server"
-"""
-
-
-@pytest.mark.parametrize("program", [DAEMON, EARLY.format(daemon=DAEMON)], ids=["started", "forked early"])
-def test_it_ends_with_a_killed_daemon(tmp_path: Path, program: str) -> None:
+def test_it_ends_with_a_killed_daemon(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", DAEMON, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as daemon:
         assert daemon.stdout is not None
         server = int(daemon.stdout.readline())
         daemon.kill()
     wait_until(lambda: not start_ticks(server), "its end")
-
-
-FORKED_EARLY = """
-import os, subprocess, sys
-from pathlib import Path
-import torch
-from league.hosts.on_ray import worker_request
-from league.hosts.on_ray.fork_server import HostForks, early_fork
-torch.before_the_fork = True
-with early_fork.held():
-    server = HostForks(Path(sys.argv[1]))
-    environment = {**os.environ, **server.listen(), worker_request.SETUP_WORKER: "", worker_request.RAYLET: "1"}
-    server.start(os.getpid())
-    subprocess.run([sys.executable, worker_request.__file__, sys.argv[2]], env=environment, check=True)
-    print("owner", Path(f"/proc/{early_fork.pid}/cmdline").read_text(), flush=True)
-    Path(sys.argv[1], "done").touch()
-    while "after" not in Path(sys.argv[1], "said").read_text():
-        pass
-    server.close()
-"""
-HOST = """
-import pathlib, sys, threading, torch
-pathlib.Path({said!r}).write_text(f"{{torch.before_the_fork}} {{threading.active_count()}} after")
-"""
-
-
-def test_a_server_forked_early_shares_what_its_owner_had_imported(tmp_path: Path) -> None:
-    host, said = tmp_path / "host.py", tmp_path / "said"
-    said.touch()
-    host.write_text(HOST.format(said=str(said)))
-    command = [sys.executable, "-c", FORKED_EARLY, str(tmp_path), str(host)]
-    output = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert said.read_text() == "True 1 after"
-    assert f"league.hosts.on_ray.fork_server --folder={tmp_path}/" in output, "by it reaper and chaos know the server"
 
 
 def test_the_hosts_of_our_own_ray_are_forked(ray_cluster: Cluster) -> None:
