@@ -5,7 +5,6 @@ end of a socket closes, however the owner ends. What it has forked lives on, unl
 
 Each request has a connection of its own: its length, its JSON and its files go to the server. The forked process
 answers with its id and a handle; once it has ended, the server adds the exit code. Nothing comes if nothing was forked.
-What a game draws by numpy's global generator is not what it draws in another fork.
 """
 
 from __future__ import annotations
@@ -264,8 +263,7 @@ def shared_imports() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # with its garbage, which is little: to look for it takes 0.2 s of a command's start
         gc.enable()
 
 

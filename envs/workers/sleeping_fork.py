@@ -78,11 +78,12 @@ class SleepingFork:
     """A fork in the hands of this process.
 
     Args:
-      become: its program, once it is asked.
+      become: its program, once it is asked. without: a module that this imports itself; where it is imported already,
+        there is no fork.
     """
 
-    def __init__(self, become: Callable[[ForkRequest], None]) -> None:
-        self._become = become
+    def __init__(self, become: Callable[[ForkRequest], None], *, without: str = "") -> None:
+        self._become, self._without = become, without
         self._door: socket.socket | None = None
         self._process: OwnFork | None = None
 
@@ -94,7 +95,7 @@ class SleepingFork:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """There is one inside, on Linux; elsewhere what was imported may have started threads."""
-        if sys.platform == "linux":
+        if sys.platform == "linux" and self._without not in sys.modules:
             self._start()
         try:
             yield

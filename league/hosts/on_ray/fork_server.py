@@ -39,7 +39,7 @@ def _become_program(request: ForkRequest) -> None:
     main()
 
 
-early_fork = SleepingFork(_become_program)
+early_fork = SleepingFork(_become_program, without="ray")  # that reads the environment as it is imported
 """Of a command, which holds it before it has played a game; it becomes the server of hosts."""
 
 

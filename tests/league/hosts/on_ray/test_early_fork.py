@@ -99,6 +99,11 @@ def test_where_the_fork_has_died_a_server_starts_by_itself(tmp_path: Path, host:
     assert Path(f"{host}.said").read_text() == "False 1"
 
 
+def test_where_ray_was_imported_before_a_server_starts_by_itself(tmp_path: Path, host: Path) -> None:
+    """Its hosts would not find the Ray that starts later."""
+    assert run("import ray" + BEGIN + START, tmp_path, host).split()[0] == "False"
+
+
 def test_it_ends_with_a_killed_daemon(tmp_path: Path, host: Path) -> None:
     end = "    print(process.pid, flush=True)\n    os.kill(os.getpid(), 9)"
     server = int(run(BEGIN + START + end, tmp_path, host, code=-9).split()[-1])
