@@ -102,7 +102,7 @@ def _forked_workers(server: HostForks | None) -> Iterator[None]:
 def _prompt_node() -> Iterator[None]:
     """Ray asks for its node once that has registered: where it asks in vain it waits for a whole second."""
     from ray._private import services
-    from ray._raylet import GcsClient, NodeID
+    from ray._raylet import GcsClient, NodeID  # type: ignore[attr-defined]
 
     get_node = services.get_node
 
