@@ -179,16 +179,16 @@ def _leave_handlers() -> None:
 
 def _run_to_the_end(run: Callable[[], None]) -> NoReturn:
     """In a fork of this process: run, without what the parent does in the end."""
-    code: object = 0
+    code: object = 1
     try:
-        atexit._clear()
-        run()
-    except SystemExit as end:
-        code = end.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    try:
+        try:
+            atexit._clear()
+            run()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        except Exception:  # boundary: of this process
+            traceback.print_exc()
         if isinstance(code, str):
             sys.stderr.write(f"{code}\n")
         threading._shutdown()  # type: ignore[attr-defined]
