@@ -24,11 +24,15 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
-from league.envs.workers.child_endings import wait_for_killed
+from league.envs.workers.child_endings import Killed, wait_for_killed
 
 LENGTH_BYTES = 4
 """Of the number before a request."""
+
+FIRST_FILE = 64
+"""Number of the first socket of a server that was a fork of its owner: above the files that this had open."""
 
 MAX_FILES = 32
 """Most files of a request."""
@@ -89,10 +93,8 @@ class ForkedProcess:
         self.returncode: int | None = None
         self._server, self._lock = server, threading.Lock()
         weakref.finalize(self, server.close)
-        text = json.dumps(asdict(request)).encode()
         server.settimeout(START_S)
-        socket.send_fds(server, [len(text).to_bytes(LENGTH_BYTES, "big")], files)
-        server.sendall(text)
+        send_request(server, request, files)
         first, handles, _, _ = socket.recv_fds(server, 1, 1)
         if not first:
             raise ConnectionResetError("the server of forked processes has ended, or has no room for one more")
@@ -145,6 +147,13 @@ class ForkedProcess:
         return line
 
 
+class ServerProcess(Killed, Protocol):
+    """As much of `subprocess.Popen` as the owner of a server needs."""
+
+    def poll(self) -> int | None: ...
+    def kill(self) -> None: ...
+
+
 class ForkServer:
     """A server in the hands of its owner. Its program calls `run_server`.
 
@@ -158,7 +167,7 @@ class ForkServer:
         self._address = address
         self._listener: socket.socket | None = None
         self._door: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ServerProcess | None = None
 
     @property
     def is_running(self) -> bool:
@@ -176,17 +185,30 @@ class ForkServer:
         self._listener.bind(str(self._address))
         self._listener.listen()
 
-    def start(self, environment: Mapping[str, str], *, folder: Path | None = None, stdout: int | None = None) -> None:
+    def start(
+        self,
+        environment: Mapping[str, str],
+        *,
+        folder: Path | None = None,
+        stdout: int | None = None,
+        wake: Callable[[ForkRequest, Sequence[int]], ServerProcess | None] = lambda *_: None,
+    ) -> None:
         """Start it, in a session of its own; it takes over the socket that listens.
 
         Args:
           environment: all of it. folder: to work in. stdout: as of `Popen`.
+          wake: hands a request and its files to a fork that becomes the server; None where there is none.
         """
         self._door, theirs = socket.socketpair()
         sockets = [theirs] if self._listener is None else [theirs, self._listener]
         files = [one.fileno() for one in sockets]
         before, after = self._command
+        numbers = range(FIRST_FILE, FIRST_FILE + len(files))
+        words = [before[-1], ",".join(map(str, numbers)), *after]
         try:
+            self._process = wake(ForkRequest(words, environment, str(folder or Path.cwd()), [*numbers]), files)
+            if self._process is not None:
+                return
             self._process = subprocess.Popen(
                 [sys.executable, *before, ",".join(map(str, files)), *after],
                 stdin=subprocess.DEVNULL,
@@ -238,10 +260,11 @@ class ForkServer:
 def shared_imports() -> Iterator[None]:
     """Keep what is imported inside out of searches for garbage, which in a forked process would copy all of it."""
     gc.disable()
-    yield
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # with its garbage, which is little: to look for it takes 0.2 s of a command's start
+        gc.enable()
 
 
 def run_server(become: Callable[[ForkRequest], None], *, load: Callable[[str], object]) -> None:
@@ -252,11 +275,25 @@ def run_server(become: Callable[[ForkRequest], None], *, load: Callable[[str], o
     Args:
       load: imports what a request names, once.
     """
-    asked = _serve([socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")], load)
+    doors = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
+    become_asked(_serve(doors, load), become)
+
+
+def become_asked(asked: tuple[ForkRequest, list[int]] | None, become: Callable[[ForkRequest], None]) -> None:
+    """In a forked process become what was asked for."""
     if asked is not None:
         request, files = asked
         request.settle(files)
+        if "numpy.random" in sys.modules:  # `random` does so by itself
+            sys.modules["numpy.random"].seed()
         become(request)
+
+
+def send_request(connection: socket.socket, request: ForkRequest, files: Sequence[int]) -> None:
+    """Raises OSError where nobody reads it."""
+    text = json.dumps(asdict(request)).encode()
+    socket.send_fds(connection, [len(text).to_bytes(LENGTH_BYTES, "big")], files)
+    connection.sendall(text)
 
 
 def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tuple[ForkRequest, list[int]] | None:
@@ -278,7 +315,7 @@ def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tup
             asker = door.accept()[0] if door is not doors[0] else _passed(door)
             if asker is None:
                 return None
-            asked = _read(asker)
+            asked = read_request(asker)
             if asked is None:
                 asker.close()
                 continue
@@ -295,7 +332,7 @@ def _serve(doors: Sequence[socket.socket], load: Callable[[str], object]) -> tup
 
 def _forked(asker: socket.socket, files: Sequence[int], running: dict[int, socket.socket]) -> bool:
     """True in the forked process, which has answered; false in the server, which knows it as one that runs."""
-    pid = _fork()
+    pid = fork_process()
     if pid == 0:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -327,7 +364,7 @@ def _passed(door: socket.socket) -> socket.socket | None:
     return socket.socket(fileno=files[0]) if files else None
 
 
-def _read(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
+def read_request(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
     """None where it breaks off."""
     asker.settimeout(REQUEST_S)
     files: list[int] = []
@@ -344,7 +381,7 @@ def _read(asker: socket.socket) -> tuple[ForkRequest, list[int]] | None:
         return None
 
 
-def _fork() -> int:
+def fork_process() -> int:
     """As `os.fork`, but -1 where the system has no room for a process; the asker hears nothing."""
     try:
         return os.fork()

@@ -38,10 +38,14 @@ def train(
 ) -> None:
     """Start a run. What the configuration leaves open is fitted to game and budget; a limit is the budget where it
     has none, else it only says when this command stops."""
-    limits = limits_of(for_time, env_steps, core_seconds)
-    from league.run import launch
+    from league.envs.workers.forks import shared_imports
+    from league.hosts.on_ray.fork_server import early_fork
 
-    ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits)
+    limits = limits_of(for_time, env_steps, core_seconds)
+    with shared_imports():
+        from league.run import launch
+    with early_fork.held():
+        ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits)
     _show_end(ended, evaluates=not no_eval)
 
 
@@ -58,10 +62,14 @@ def resume(
     ] = False,
 ) -> None:
     """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
-    limits = limits_of(for_time, env_steps, core_seconds)
-    from league.run import launch
+    from league.envs.workers.forks import shared_imports
+    from league.hosts.on_ray.fork_server import early_fork
 
-    ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
+    limits = limits_of(for_time, env_steps, core_seconds)
+    with shared_imports():
+        from league.run import launch
+    with early_fork.held():
+        ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
     _show_end(ended, evaluates=not no_eval)
 
 

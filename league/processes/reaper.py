@@ -47,9 +47,13 @@ class Reaper:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the process, in a session of its own so that a Ctrl-C on the terminal does not reach it."""
-        others = ",".join(f"{pid}:{start}" for pid, start in descendants(os.getpid()).items())
+    def start(self, *, ours: int = 0) -> None:
+        """Start the process, in a session of its own so that a Ctrl-C on the terminal does not reach it.
+
+        Args:
+          ours: a process below the daemon that is not somebody else's, although it is there already; 0 for none.
+        """
+        others = ",".join(f"{pid}:{start}" for pid, start in descendants(os.getpid()).items() if pid != ours)
         folder = [] if self._folder is None else [str(self._folder)]
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-E", str(Path(__file__).absolute()), str(os.getpid()), others, *folder],

@@ -22,6 +22,7 @@ from league.envs.protocol import EnvSpec
 from league.errors import PREEMPTED, CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.hosts.actors.actor_state_file import decode_actor_state, encode_actor_state
 from league.hosts.host_log import logged_to
+from league.hosts.on_ray.fork_server import early_fork
 from league.hosts.protocol import DeterministicRuntime, Runtime
 from league.hosts.setup import HostSetup
 from league.judge.probes.prober import open_prober
@@ -108,6 +109,7 @@ def run_session(run: PreparedRun, *, limits: Limits) -> Ended:
             begin_stage("starting the hosts" if config.runtime.kind == "inprocess" else "starting Ray and the hosts")
             with _left_by_signals(heartbeat, wired.console):
                 runtime.start()
+            early_fork.close()  # of no use to hosts of this process, or of a cluster
             with rescued(daemon, league):
                 reason = daemon.run()
         _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import logging
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
-from league.hosts.on_ray import idle_agent, worker_request
 from league.hosts.on_ray.fork_server import HostForks
 from league.hosts.on_ray.nodes.shipped_files import runtime_env
+from league.hosts.on_ray.ray_start import changed_start, own_signals
 from league.http.socket_folder import folder_for_sockets
 from league.processes.child_process import run_within
 from league.wording import error_line, last_line
@@ -190,7 +187,7 @@ class Cluster:
         self.folder.mkdir(mode=0o700)
         if sys.platform == "linux":  # elsewhere what was imported may have started threads
             self._fork_server = HostForks(self.folder)
-        with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server), _own_signals():
+        with changed_start(self._fork_server):
             self._has_begun = True
             ray.init(
                 address="local",
@@ -223,7 +220,7 @@ class Cluster:
                 " (`--allow-tokenless` of a tournament)."
             )
         try:
-            with tempfile.TemporaryDirectory(prefix="lgs-") as copies, _own_signals():
+            with tempfile.TemporaryDirectory(prefix="lgs-") as copies, own_signals():
                 env = runtime_env(self._own_names, Path(copies), os.environ)
                 self._has_begun = True
                 ray.init(address=address, runtime_env=env, log_to_driver=False, logging_level="CRITICAL")
@@ -285,116 +282,3 @@ def _to_the_log(message: Mapping[str, Any], ignore_prefix: bool) -> None:
     lines = str((message.get("lines") or [""])[0]).strip().splitlines()
     if lines:
         logger.info("Ray: %s", lines[0][:300])
-
-
-@contextlib.contextmanager
-def _private_files() -> Iterator[None]:
-    """Files made inside are for this user alone: Ray would leave its access token readable to all."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@contextlib.contextmanager
-def _few_processes() -> Iterator[None]:
-    """Ray starts without the processes that a run on one machine has no use for: 250 MiB.
-
-    They are the autoscaler, the reader of the workers' output, and what is left of a dashboard that is switched off.
-    The two agents without which a raylet would not start are `idle_agent`.
-    """
-    from ray._private import ray_constants, services
-    from ray._private.node import Node
-
-    agents = {ray_constants.PROCESS_TYPE_DASHBOARD_AGENT, ray_constants.PROCESS_TYPE_RUNTIME_ENV_AGENT}
-    python_command = services._build_python_executable_command_memory_profileable
-
-    def command(component: str, *rest: Any, **options: Any) -> list[str]:
-        if component in agents:
-            return [sys.executable, "-I", "-S", idle_agent.__file__, component]
-        return list(python_command(component, *rest, **options))
-
-    starts = {name: getattr(Node, name) for name in ("start_monitor", "start_log_monitor", "start_api_server")}
-    for name in starts:
-        setattr(Node, name, lambda *_, **__: None)
-    services._build_python_executable_command_memory_profileable = command
-    try:
-        yield
-    finally:
-        services._build_python_executable_command_memory_profileable = python_command
-        for name, start in starts.items():
-            setattr(Node, name, start)
-
-
-@contextlib.contextmanager
-def _forked_workers(server: HostForks | None) -> Iterator[None]:
-    """A raylet started inside asks the server for its workers, if there is one."""
-    if server is None:
-        yield
-        return
-    from ray._private import ray_constants
-    from ray._private.node import Node
-
-    start_raylet = Node.start_raylet
-
-    def start(node: Node, *rest: Any, **options: Any) -> None:
-        setup_worker = node._ray_params.setup_worker_path
-        node._ray_params.setup_worker_path = worker_request.__file__
-        environment = {**server.listen(), worker_request.SETUP_WORKER: setup_worker}
-        os.environ.update(environment)
-        try:
-            start_raylet(node, *rest, **options)
-        finally:
-            for name in environment:
-                del os.environ[name]
-        server.start(node.all_processes[ray_constants.PROCESS_TYPE_RAYLET][0].process.pid)
-
-    Node.start_raylet = start
-    try:
-        yield
-    finally:
-        Node.start_raylet = start_raylet
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray takes none of our signals as it starts: a stop that came then broke it off, and ended this process by abort.
-
-    It sets a handler in Python, and one in C++ while it connects. Until that is undone signals wait.
-    """
-    import ray._private.utils
-    from ray._private import worker
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    set_handler, connect = ray._private.utils.set_sigterm_handler, worker.connect
-
-    def connect_unheard(*rest: Any, **options: Any) -> None:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        handlers = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not None}
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)
-        try:
-            connect(*rest, **options)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    ray._private.utils.set_sigterm_handler = lambda handler: None
-    worker.connect = connect_unheard
-    try:
-        yield
-    finally:
-        ray._private.utils.set_sigterm_handler, worker.connect = set_handler, connect
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Ray prints a warning of its own accord while it starts; ours is the console."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

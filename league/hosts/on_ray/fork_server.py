@@ -6,6 +6,9 @@ worker; that hands its arguments, environment and files to this server, over a s
 
 The server ends with the daemon. The kernel ends what it has forked with it: hosts without it would not be below the
 daemon, where their processor time counts. The next ones are started as Ray starts them.
+
+A command forks its own process early, once that has imported torch. The fork becomes the server: daemon and hosts share
+one import of torch.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ import contextlib
 import os
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 from league.envs.plugins import load
 from league.envs.workers.forks import ForkRequest, ForkServer, run_server, shared_imports
+from league.envs.workers.sleeping_fork import SleepingFork
 from league.hosts.on_ray.worker_request import ADDRESS, RAYLET
 from league.processes.child_process import end_with_parent
 
@@ -26,6 +31,16 @@ ANY_JOB = "ffffffff"
 
 OOM_SCORE = "1000"
 """As Ray marks its workers: where memory runs out, the kernel ends these before the daemon."""
+
+
+def _become_program(request: ForkRequest) -> None:
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the folder of the command is not where hosts look for code
+    main()
+
+
+early_fork = SleepingFork(_become_program, without="ray")  # that reads the environment as it is imported
+"""Of a command, which holds it before it has played a game; it becomes the server of hosts."""
 
 
 class HostForks:
@@ -55,7 +70,7 @@ class HostForks:
           raylet: its process. Ray reads that, as it is imported, from the environment of a worker.
         """
         environment = {**os.environ, RAYLET: str(raylet), "RAY_JOB_ID": ANY_JOB}
-        self._server.start(environment, stdout=subprocess.DEVNULL)
+        self._server.start(environment, stdout=subprocess.DEVNULL, wake=early_fork.wake)
 
     def close(self) -> None:
         """End the server; may be called twice."""
@@ -67,9 +82,10 @@ def main() -> None:
     with shared_imports():
         import numpy.random  # noqa: F401
         import ray._common.pydantic_compat
-        import ray._private.workers.default_worker  # noqa: F401
+        import ray._private.workers.default_worker
 
         import league.hosts.on_ray.host_processes  # noqa: F401
+    ray._raylet.setproctitle(" ".join((__spec__.name, *sys.argv[2:])))  # by it the reaper knows a fork too
     server = os.getpid()
 
     def become(request: ForkRequest) -> None:

@@ -17,6 +17,7 @@ from league.config.run_config import RuntimeConfig
 from league.envs.protocol import EnvError
 from league.hosts.on_ray.calls import PendingCalls, RemoteCall, has_learnt, learner_call
 from league.hosts.on_ray.cluster import Cluster
+from league.hosts.on_ray.fork_server import early_fork
 from league.hosts.on_ray.frozen_objects import FrozenObjects
 from league.hosts.on_ray.host_processes import (
     ActorHostProcess,
@@ -122,7 +123,7 @@ class RayRuntime:
         if self._setup.inference:
             self._cluster.require_one_machine()
         if not self._shares_cluster:
-            self._reaper.start()
+            self._reaper.start(ours=early_fork.pid)
             self._cluster.start()
         held = {name: self._roster.players_of(name) for name in self._roster.of_kind("learner_host")}
         setups = (self._setup, *self._setup.players.values())

@@ -39,6 +39,7 @@ class FirstOutput(logging.Handler):
         self._has_stage = False
         self._is_silent = True
         self._own = False
+        self._process = os.getpid()
         self._since = self._stage_at = time.monotonic() - _process_age_s()
         self._ended = threading.Event()
         self._streams: list[TextIO] = []
@@ -82,6 +83,8 @@ class FirstOutput(logging.Handler):
                 self._write(f"{self._current}: {time.monotonic() - self._stage_at:.0f} s so far ...")
 
     def _write(self, text: str) -> None:
+        if os.getpid() != self._process:  # in a fork of the command
+            return
         self._own = True
         try:
             sys.stderr.write(f"league: {text}\n")

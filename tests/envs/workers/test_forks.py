@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy.random
 import pytest
 
 from league.envs.workers.forks import GONE, ForkedProcess, ForkRequest, ForkServer, run_server
@@ -36,6 +37,9 @@ def become(request: ForkRequest) -> None:
     if request.words == ["modules"]:
         os.write(request.numbers[0], b"wave" if "wave" in sys.modules else b"")
         sys.exit(7)
+    if request.words == ["draw"]:
+        os.write(request.numbers[0], numpy.random.bytes(8))
+        sys.exit(0)
     signal.pause()
 
 
@@ -77,6 +81,16 @@ def test_a_process_has_its_files_at_their_numbers_and_what_was_asked_to_be_impor
         with os.fdopen(ours, "rb") as said:
             assert said.read() == expected
         assert (process.wait(60.0), process.poll()) == (7, 7)
+
+
+def test_what_numpy_draws_at_random_in_one_fork_is_not_what_it_draws_in_another(server: ForkServer) -> None:
+    ours, theirs = os.pipe()
+    for _ in range(2):
+        assert forked(server, "draw", theirs).wait(60.0) == 0
+    first, second = os.read(ours, 8), os.read(ours, 8)
+    os.close(ours)
+    os.close(theirs)
+    assert first != second
 
 
 def test_a_server_in_a_fork_knows_the_ends_of_several(server: ForkServer) -> None:

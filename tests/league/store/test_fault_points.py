@@ -165,6 +165,7 @@ RAW_WRITES = {
     "agents/replay/row_files.py": "rows of a replay, each with a checksum of its own; a torn one is dropped",
     "envs/workers/child.py": "memory shared with whoever started the games, which is no file",
     "envs/workers/process.py": "memory shared with a game",
+    "envs/workers/sleeping_fork.py": "standard output and error of a fork",
     "league/operate/chaos/faults.py": "a run is broken on purpose, from outside",
     "league/operate/chaos/follower.py": "the log of a command that is watched",
     "league/cli/chaos.py": "a report that can be made again",

@@ -103,6 +103,16 @@ def test_a_stage_is_shown_and_its_age_until_something_else_is(
     ]
 
 
+def test_a_fork_of_a_command_says_nothing_of_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with FirstOutput("train") as shown:
+        pid = os.fork()
+        if pid == 0:
+            shown.before_heavy_import()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert said(capfd) == []
+
+
 def test_the_streams_are_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
     finders = list(sys.meta_path)
     with FirstOutput("init"):
