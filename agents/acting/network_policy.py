@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.network_group import NetworkGroup, can_group
-from league.agents.acting.plain_acting import PlainActing
+from league.agents.acting.plain_acting import PackedNetwork, PlainActing
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, Policy, require_finite
 from league.agents.acting.row_split import fill_blocks
 from league.agents.nets.action_values.deterministic import DeterministicHead
@@ -119,13 +119,22 @@ class NetworkPolicy:
         return self.network.core_size
 
     @functools.cached_property
+    def packed(self) -> PackedNetwork | None:
+        """The weights of a compiled step, made for the first decision: until then they may be put elsewhere.
+
+        None where the network is another one, or another choice is made.
+        """
+        return PackedNetwork.of(self.network) if self.choice == SAMPLED and self.dtype == torch.float32 else None
+
+    @functools.cached_property
     def _compiled(self) -> PlainActing | None:
-        """Made for the first decision: until then the weights may be put elsewhere."""
         return _compiled_step([self])
 
     def adopt(self, weights: Weights) -> None:
         """Copy published weights. Raises WeightsError if they do not fit."""
         adopt(self.network, weights)
+        if (packed := vars(self).get("packed")) is not None:  # not made for this: see there
+            packed.forget()
         self.version = weights.version
 
     @with_own_defaults
@@ -202,8 +211,7 @@ class NetworkPolicies:
     ) -> ActOutputs:
         first, turn, count = self._policies[0], inputs.turn, len(slots)
         own = replace(inputs, slots=slots)
-        has_single_rows = len(sizes) - list(sizes).count(0) == count  # which are cheaper as one product
-        if self._compiled is not None and not has_single_rows and self._compiled.takes(turn):
+        if self._compiled is not None and self._compiled.takes(turn):
             return _sampled(self._compiled, replace(own, core=np.zeros((count, 0), np.float32)), sizes, rng)
         rows, counts = fill_blocks(slots), list(sizes)
         last = max(place for place, size in enumerate(counts) if size)
@@ -220,11 +228,9 @@ class NetworkPolicies:
 
 
 def _compiled_step(policies: Sequence[NetworkPolicy]) -> PlainActing | None:
-    """The compiled step of policies that join; None where they choose in another way, or have other networks."""
-    first = policies[0]
-    if first.choice != SAMPLED or first.dtype != torch.float32:
-        return None
-    return PlainActing.of([policy.network for policy in policies])
+    """The compiled step of policies that join; None where they have none."""
+    packed = [policy.packed for policy in policies if policy.packed is not None]
+    return PlainActing(packed) if len(packed) == len(policies) else None
 
 
 def _sampled(compiled: PlainActing, inputs: ActInputs, sizes: Sequence[int], rng: np.random.Generator) -> ActOutputs:

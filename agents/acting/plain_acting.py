@@ -24,6 +24,9 @@ from league.agents.nets.mlp import PlainLayers, plain_layers
 from league.agents.nets.network import Network
 from league.envs.protocol import Turn
 
+LINE = 16
+"""Numbers of a cache line."""
+
 
 class _Turn(ctypes.Structure):
     """`struct turn` of plain_acting.c."""
@@ -34,26 +37,53 @@ class _Turn(ctypes.Structure):
     ]
 
 
-class PlainActing:
-    """The compiled step of M networks of one architecture. Args: kernel: the compiled function."""
+class PackedNetwork:
+    """A network's weights as the kernel reads them, packed for the first decision after each change.
 
-    def __init__(self, kernel: ctypes.CDLL, networks: Sequence[PlainLayers]) -> None:
-        self._kernel = kernel
-        # Views keep the memory that the tables point to: an acting network adopts weights where its own lie.
-        self._views = [[p.detach() for layer in each.layers for p in (layer.weight, layer.bias)] for each in networks]
-        self._made = [CNetwork.of(each.layers, has_tanh=each.has_tanh, illegal=ILLEGAL_LOGIT) for each in networks]
-        self._networks = (CNetwork * len(networks))(*self._made)
-        self._fields = networks[0].fields
-        self._num_inputs = networks[0].layers[0].in_features
-        self._num_actions = networks[0].layers[-1].out_features - 1
+    Packing takes as long as deciding for some 40 slots.
+
+    Args:
+      kernel: the compiled functions. network: its layers.
+    """
+
+    def __init__(self, kernel: ctypes.CDLL, network: PlainLayers) -> None:
+        self.kernel = kernel
+        self.network = network
+        self.record = CNetwork.of(network.layers, has_tanh=network.has_tanh, illegal=ILLEGAL_LOGIT)
+        floats = kernel.league_packed_floats(ctypes.byref(self.record)) + LINE
+        memory = np.zeros(floats, np.float32)
+        self._packed = memory[-(memory.ctypes.data // memory.itemsize) % LINE :]
+        self._address = self._packed.ctypes.data
+        self._is_stale = True
 
     @classmethod
-    def of(cls, networks: Sequence[Network]) -> PlainActing | None:
-        """The step of these networks, which read their weights where they lie; None where one is not plain."""
-        plain = [None if network.core_size else plain_layers(network, network.blocks) for network in networks]
-        found = [each for each in plain if each is not None and fits(each.layers)]
-        kernel = library("plain_acting") if len(found) == len(networks) else None
-        return None if kernel is None else cls(kernel, found)
+    def of(cls, network: Network) -> PackedNetwork | None:
+        """The weights of a plain network, which are read where they lie; None of any other."""
+        plain = None if network.core_size else plain_layers(network, network.blocks)
+        kernel = library("plain_acting") if plain is not None and fits(plain.layers) else None
+        return None if kernel is None or plain is None else cls(kernel, plain)
+
+    def forget(self) -> None:
+        """The weights have changed."""
+        self._is_stale = True
+
+    def address(self) -> int:
+        """Where the packed weights lie."""
+        if self._is_stale:
+            self.kernel.league_pack(ctypes.byref(self.record), ctypes.c_void_p(self._address))
+            self._is_stale = False
+        return self._address
+
+
+class PlainActing:
+    """The compiled step of M networks of one architecture."""
+
+    def __init__(self, networks: Sequence[PackedNetwork]) -> None:
+        first = networks[0].network
+        self._networks = networks
+        self._fields = first.fields
+        self._num_inputs = first.layers[0].in_features
+        self._num_actions = first.layers[-1].out_features - 1
 
     def takes(self, turn: Turn) -> bool:
         """True for observations of the usual types, of as many numbers as the networks read."""
@@ -90,11 +120,13 @@ class PlainActing:
         played = _Turn(
             None if mask is None else mask.ctypes.data, *(array.ctypes.data for array in own), self._num_actions
         )
-        failed = self._kernel.league_act(
+        first = self._networks[0]
+        packed = [network.address() if size else None for network, size in zip(self._networks, sizes, strict=True)]
+        failed = first.kernel.league_act(
             (CField * len(fields))(*fields),
             ctypes.c_long(len(fields)),
-            ctypes.byref(played),
-            self._networks,
+            *(ctypes.byref(played), ctypes.byref(first.record)),
+            (ctypes.c_void_p * len(packed))(*packed),
             (ctypes.c_long * len(sizes))(*sizes),
             ctypes.c_long(len(sizes)),
         )

@@ -11,11 +11,12 @@ import torch
 
 from league.agents.acting import plain_acting
 from league.agents.acting.arena import Arena
-from league.agents.acting.network_policy import GREEDY, NetworkPolicy
-from league.agents.acting.plain_acting import PlainActing
+from league.agents.acting.network_policy import GREEDY, NetworkPolicies, NetworkPolicy
+from league.agents.acting.plain_acting import PackedNetwork, PlainActing
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.kernels.compiled import library
 from league.agents.nets.kernels.distributions import sample_categorical
+from league.agents.nets.network import Network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.core.state.records import Assignment
 from league.envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec, Turn
@@ -43,6 +44,11 @@ SCALED = dataclasses.replace(
 )
 FREE_GAME = dataclasses.replace(BOARD_GAME, has_mask=False)
 SIZES = (130, 0, 1, 97)
+
+
+def acting_of(networks: list[Network]) -> PlainActing:
+    packed = [PackedNetwork.of(network) for network in networks]
+    return PlainActing([one for one in packed if one is not None])
 
 
 def turn_of(spec: EnvSpec, *, slots: int) -> Turn:
@@ -79,8 +85,8 @@ def test_actions_and_log_probabilities_are_those_of_torch(config: NetworkConfig,
     turn, rng = turn_of(spec, slots=300), np.random.default_rng(1)
     networks = [network_of(spec, config, seed=seed) for seed in range(len(SIZES))]
     slots, noise = rng.permutation(300)[: sum(SIZES)], rng.random(sum(SIZES), dtype=np.float32)
-    compiled = PlainActing.of(networks)
-    assert compiled is not None and compiled.takes(turn)
+    compiled = acting_of(networks)
+    assert compiled.takes(turn)
     actions, log_probs = compiled.act(turn, slots, SIZES, noise)
     assert len(np.unique(actions)) >= spec.actions.num_actions - 1
     for network, size, end in zip(networks, SIZES, np.cumsum(SIZES), strict=True):
@@ -127,31 +133,45 @@ def test_an_arena_records_the_same_unrolls_with_and_without_it(env_id: str, monk
             np.testing.assert_array_equal(array, arrays[name], err_msg=name)
 
 
-def test_adopted_weights_count_at_once() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_adopted_weights_count_at_once(together: bool) -> None:
     turn, noise = turn_of(BOARD_GAME, slots=64), np.random.default_rng(4).random(64, dtype=np.float32)
     first, second = (network_of(BOARD_GAME, RELU, seed=seed) for seed in (1, 2))
     policy = NetworkPolicy(first)
+    compiled = NetworkPolicies([policy])._compiled if together else policy._compiled
+    assert compiled is not None
+    found = []
+    for weights in (first, second):
+        policy.adopt(weights_in(weights, version=5))
+        found.append(compiled.act(turn, np.arange(64), [64], noise)[1])
+        np.testing.assert_array_equal(found[-1], acting_of([weights]).act(turn, np.arange(64), [64], noise)[1])
+    assert not np.array_equal(*found)
+
+
+def test_weights_may_be_put_elsewhere_before_the_first_decision() -> None:
+    turn, noise = turn_of(BOARD_GAME, slots=64), np.random.default_rng(4).random(64, dtype=np.float32)
+    policy = NetworkPolicy(network_of(BOARD_GAME, RELU))
+    policy.adopt(weights_in(network_of(BOARD_GAME, RELU, seed=2), version=1))
+    for parameter in policy.network.parameters():
+        parameter.data = parameter.data.clone() + 0.25
     assert policy._compiled is not None
-    policy.adopt(weights_in(second, version=5))
-    fresh = PlainActing.of([second])
-    assert fresh is not None
-    mine, theirs = (each.act(turn, np.arange(64), [64], noise) for each in (policy._compiled, fresh))
+    mine, theirs = (
+        each.act(turn, np.arange(64), [64], noise) for each in (policy._compiled, acting_of([policy.network]))
+    )
     np.testing.assert_array_equal(mine[1], theirs[1])
 
 
 def test_a_row_that_is_no_number_has_a_log_probability_that_is_none() -> None:
     turn = turn_of(BOARD_GAME, slots=3)
     turn.obs["clock"][1] = np.nan
-    compiled = PlainActing.of([network_of(BOARD_GAME, RELU)])
-    assert compiled is not None
+    compiled = acting_of([network_of(BOARD_GAME, RELU)])
     _, log_probs = compiled.act(turn, np.arange(3), [3], np.full(3, 0.5, np.float32))
     assert np.isnan(log_probs).tolist() == [False, True, False]
 
 
 def test_moments_are_those_of_as_many_numbers() -> None:
     turn = turn_of(WIDE_GAME, slots=3)
-    compiled = PlainActing.of([network_of(WIDE_GAME, SCALED)])
-    assert compiled is not None
+    compiled = acting_of([network_of(WIDE_GAME, SCALED)])
     turn.obs["board"], turn.obs["picture"] = turn.obs["board"].reshape(3, 20)[:, :18], np.zeros((3, 5), np.uint8)
     assert compiled.takes(turn)
     with pytest.raises(ValueError, match="18 numbers in a row of a field with 4 moments"):
@@ -169,8 +189,7 @@ def test_other_networks_and_choices_take_the_plain_way() -> None:
 
 def test_memory_beside_the_turn_is_never_read() -> None:
     turn, noise = turn_of(BOARD_GAME, slots=4), np.zeros(2, np.float32)
-    compiled = PlainActing.of([network_of(BOARD_GAME, RELU)])
-    assert compiled is not None
+    compiled = acting_of([network_of(BOARD_GAME, RELU)])
     for slots in ([0, 4], [-1, 2]):
         with pytest.raises(ValueError, match="of a turn of 4"):
             compiled.act(turn, np.array(slots), [2], noise)
