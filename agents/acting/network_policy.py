@@ -6,6 +6,7 @@ Shape letters: K slots to act for, P dist_params, C core state size, H sub-actio
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -15,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from league.agents.acting.network_group import NetworkGroup, can_group
+from league.agents.acting.plain_acting import PackedNetwork, PlainActing
 from league.agents.acting.policy import ActInputs, ActOutputs, Evaluation, Policy, require_finite
 from league.agents.acting.row_split import fill_blocks
 from league.agents.nets.action_values.deterministic import DeterministicHead
@@ -116,15 +118,31 @@ class NetworkPolicy:
         """C."""
         return self.network.core_size
 
+    @functools.cached_property
+    def packed(self) -> PackedNetwork | None:
+        """The weights of a compiled step, made for the first decision: until then they may be put elsewhere.
+
+        None where the network is another one, or another choice is made.
+        """
+        return PackedNetwork.of(self.network) if self.choice == SAMPLED and self.dtype == torch.float32 else None
+
+    @functools.cached_property
+    def _compiled(self) -> PlainActing | None:
+        return _compiled_step([self])
+
     def adopt(self, weights: Weights) -> None:
         """Copy published weights. Raises WeightsError if they do not fit."""
         adopt(self.network, weights)
+        if (packed := vars(self).get("packed")) is not None:  # not made for this: see there
+            packed.forget()
         self.version = weights.version
 
     @with_own_defaults
     @torch.inference_mode()
     def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot. Raises NotFiniteError."""
+        if self._compiled is not None and self._compiled.takes(inputs.turn):
+            return _sampled(self._compiled, inputs, [len(inputs.slots)], rng)
         dist_params, values, core = self._forward(inputs)
         outputs = self.choice.choose(self.network.head, Estimates(dist_params, values, core), inputs, rng)
         return require_finite(outputs, inputs)
@@ -183,11 +201,18 @@ class NetworkPolicies:
         self._policies = policies
         self._networks = NetworkGroup([policy.network for policy in policies])
 
+    @functools.cached_property
+    def _compiled(self) -> PlainActing | None:
+        return _compiled_step(self._policies)
+
     @torch.inference_mode()
     def act(
         self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
     ) -> ActOutputs:
         first, turn, count = self._policies[0], inputs.turn, len(slots)
+        own = replace(inputs, slots=slots)
+        if self._compiled is not None and self._compiled.takes(turn):
+            return _sampled(self._compiled, replace(own, core=np.zeros((count, 0), np.float32)), sizes, rng)
         rows, counts = fill_blocks(slots), list(sizes)
         last = max(place for place, size in enumerate(counts) if size)
         counts[last] += len(rows) - count
@@ -199,5 +224,17 @@ class NetworkPolicies:
             sizes=counts,
         )
         estimates = Estimates(output.logits[:count], output.values[:count], output.core[:count].numpy())
-        own = replace(inputs, slots=slots)
         return require_finite(first.choice.choose(first.network.head, estimates, own, rng), own)
+
+
+def _compiled_step(policies: Sequence[NetworkPolicy]) -> PlainActing | None:
+    """The compiled step of policies that join; None where they have none."""
+    packed = [policy.packed for policy in policies if policy.packed is not None]
+    return PlainActing(packed) if len(packed) == len(policies) else None
+
+
+def _sampled(compiled: PlainActing, inputs: ActInputs, sizes: Sequence[int], rng: np.random.Generator) -> ActOutputs:
+    """As `Sampling.choose` after a forward pass; sizes: slots of each network."""
+    noise = rng.random(len(inputs.slots), dtype=np.float32)
+    actions, log_probs = compiled.act(inputs.turn, inputs.slots, sizes, noise)
+    return require_finite(ActOutputs(actions, log_probs, inputs.core), inputs)

@@ -16,6 +16,9 @@ from league.envs.placements import Placements, comparable, has_placements, ranks
 INITIAL_RANKINGS = 256
 """Rows of the table of rankings at the start."""
 
+MAX_UNCOUNTED = 64
+"""Records of ended episodes that are counted together."""
+
 GAMES, DECISIONS, TRUNCATED, ABORTED = range(4)
 """Rows of the table of counts."""
 
@@ -63,6 +66,7 @@ class OutcomeCounter:
         self._has_placements = has_placements(teams)
         self._rankings = np.zeros((INITIAL_RANKINGS, 1 + len(order)), np.int64)
         self._num_rankings = 0
+        self._ended: list[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]] = []
 
     def index_of(self, policies: tuple[str, ...]) -> int:
         """The index for episodes of an assignment, valid until the next `take`."""
@@ -86,7 +90,18 @@ class OutcomeCounter:
         Args:
           indices: int64 [G], assignments by `index_of`.
           returns: float32 [G, S]. decisions: int64 [G] in each. truncated: bool [G], ended by a time limit.
+            Each is kept until it is counted, and must not change.
         """
+        self._ended.append((indices, returns, decisions, truncated))
+        if len(self._ended) == MAX_UNCOUNTED:
+            self._count()
+
+    def _count(self) -> None:
+        """Count what was recorded: a call of each function of numpy for many steps, since a step ends few episodes."""
+        if not self._ended:
+            return
+        parts, self._ended = zip(*self._ended, strict=True), []
+        indices, returns, decisions, truncated = (np.concatenate(part) for part in parts)
         size, places = len(self._place), self._places(indices)
         self._counts[GAMES] += np.bincount(indices, minlength=size)
         self._counts[DECISIONS] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
@@ -105,6 +120,7 @@ class OutcomeCounter:
 
     def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; resets the counts and the indices."""
+        self._count()
         placements, between_seats = self._placements(), np.ix_(self._team_of, self._team_of)
         totals = tuple(
             AssignmentTotals(

@@ -51,7 +51,7 @@ class FieldScaling(ExactModule):
         offsets = factors = None
         if self.moments:
             _check_moments(name, spec, len(self.moments))
-            offsets, factors = torch.tensor(self.moments).unbind(dim=1)
+            offsets, factors = torch.tensor(self.moments).t().contiguous().unbind()
             factors = 1.0 / factors
         self.register_buffer("offsets", offsets, persistent=False)
         self.register_buffer("factors", factors, persistent=False)

@@ -15,6 +15,7 @@ from league.agents.nets.config import NetworkConfig
 from league.agents.nets.heads import CategoricalHead, HeadsBlock
 from league.agents.nets.input_scaling import FieldScaling, field_scalings
 from league.agents.nets.kernels.dense import Dense
+from league.agents.nets.popart import ValueScale
 from league.envs.protocol import ArraySpec
 
 
@@ -112,13 +113,32 @@ class PlainLayers:
     """A network of nothing but dense layers with ReLU between them, then a categorical policy and a value.
 
     Fields:
-      fields: names of the observation's fields, in the order of the inputs, taken as they are.
-      layers: the dense layers, the heads' last. has_tanh: whether the value's output goes through tanh.
+      fields: of the observation, as they are scaled, in the order of the inputs.
+      layers: the dense layers, the heads' last. value: what the value's output goes through.
     """
 
-    fields: tuple[str, ...]
+    fields: tuple[FieldScaling, ...]
     layers: tuple[Dense, ...]
-    has_tanh: bool
+    value: nn.Identity | nn.Tanh | ValueScale
+
+    @property
+    def is_scaled(self) -> bool:
+        """True if the numbers of a field or the value's output are scaled."""
+        scaled = any(field.moments or field.is_squashed for field in self.fields)
+        return scaled or isinstance(self.value, ValueScale)
+
+    @property
+    def has_tanh(self) -> bool:
+        """True if the value's output goes through tanh."""
+        return isinstance(self.value, nn.Tanh)
+
+    @property
+    def value_moments(self) -> tuple[float, float]:
+        """Standard deviation and mean by which the value's output is scaled now."""
+        if not isinstance(self.value, ValueScale):
+            return 1.0, 0.0
+        statistics = self.value.statistics
+        return float(statistics.std), float(statistics.mean)
 
 
 def plain_layers(network: nn.Module, blocks: Sequence[Block]) -> PlainLayers | None:
@@ -134,14 +154,13 @@ def plain_layers(network: nn.Module, blocks: Sequence[Block]) -> PlainLayers | N
         and all(layer.activation is None for layer in dense)
         and type(head) is CategoricalHead  # one that is made of it shows other logits
         and not head.uniform_mix
-        and not any(scaling.moments or scaling.is_squashed for scaling in scalings)
-        and isinstance(value, nn.Identity | nn.Tanh)
+        and isinstance(value, nn.Identity | nn.Tanh | ValueScale)
         and all(one.dtype == torch.float32 and one.device.type == "cpu" for one in network.parameters())
     )
     if not is_plain:
         return None
-    layers = (*(layer.linear for layer in dense), last.linear)
-    return PlainLayers(tuple(scaling.name for scaling in scalings), layers, isinstance(value, nn.Tanh))
+    assert isinstance(value, nn.Identity | nn.Tanh | ValueScale), "as was asked"
+    return PlainLayers(tuple(scalings), (*(layer.linear for layer in dense), last.linear), value)
 
 
 def _flatten(field: Tensor, rank: int) -> Tensor:

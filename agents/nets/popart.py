@@ -9,6 +9,7 @@ Source: van Hasselt et al. 2016, Learning values across many orders of magnitude
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -48,7 +49,7 @@ class ValueStatistics:
     mean: Tensor
     second_moment: Tensor
 
-    @property
+    @functools.cached_property
     def std(self) -> Tensor:
         """Standard deviation float32 [], held within bounds so that neither constant nor wild targets break it."""
         std = (self.second_moment - self.mean.square()).clamp(min=0.0).sqrt()

@@ -10,12 +10,13 @@ against the caps, and nothing nested is ever decompressed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 import lz4.block
@@ -153,12 +154,12 @@ class Lz4Codec:
                 else _little_endian(array).tobytes()
             )
             block = self._block(name, payload)
-            table.append([name, array.dtype.name, list(array.shape), len(payload), len(block)])
+            table.append([name, _name_of(array.dtype), list(array.shape), len(payload), len(block)])
             blocks.append(block)
             raw_total += len(payload)
         if raw_total > MAX_RAW_BYTES:
             raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
-        named = {name: value for name, value in asdict(header).items() if name != "noise" or value}
+        named = {name: value for name, value in vars(header).items() if name != "noise" or value}
         stated: dict[str, object] = {"schema": FORMATS[MAGIC].schema, "header": named, "fields": table}
         if not isinstance(record, Unrolls):
             stated["record"] = type(record).__name__
@@ -235,7 +236,7 @@ def _check_extents(
         letter, plus, _ = axis.partition("+")
         stated = extent - bool(plus)
         wrong |= stated < 0 or sizes.setdefault(letter, stated) != stated
-    if wrong or dtype not in (ANY, array.dtype.name):
+    if wrong or dtype not in (ANY, _name_of(array.dtype)):
         raise ChunkError(f"field {name} is {array.dtype} {array.shape}, its axes are {' '.join(axes)} with {sizes}")
 
 
@@ -250,8 +251,14 @@ def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
     return ChunkHeader(**named)  # type: ignore[arg-type]  # checked above
 
 
+@functools.cache
+def _name_of(dtype: np.dtype[np.generic]) -> str:
+    """The name of a dtype, which numpy puts together each time it is asked."""
+    return dtype.name
+
+
 def _require_allowed(name: str, array: NDArray[np.generic]) -> None:
-    if array.dtype.name not in OBSERVATION_DTYPES or array.ndim > MAX_DIMS:
+    if _name_of(array.dtype) not in OBSERVATION_DTYPES or array.ndim > MAX_DIMS:
         raise ChunkError(f"field {name} is {array.dtype} with {array.ndim} axes: a chunk cannot carry it")
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return

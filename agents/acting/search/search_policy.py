@@ -293,12 +293,12 @@ class PlainNetwork:
 
     @classmethod
     def of(cls, network: Network) -> PlainNetwork | None:
-        """The same network; None where it has any other part, or is not in float32 on the CPU."""
+        """The same network; None where it has any other part, scales, or is not in float32 on the CPU."""
         found = None if network.core_size else plain_layers(network, network.blocks)
-        if found is None:
+        if found is None or found.is_scaled:
             return None
         layers = tuple((one.weight.detach().numpy().T, one.bias.detach().numpy()) for one in found.layers)
-        return cls(found.fields, layers, found.has_tanh)
+        return cls(tuple(field.name for field in found.fields), layers, found.has_tanh)
 
     def judge(self, obs: Mapping[str, NDArray[np.generic]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Logits [G, A], of illegal actions too, and values [G]."""

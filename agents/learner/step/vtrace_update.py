@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,35 +22,20 @@ from league.agents.losses.one_pass import CSums, CWeights, check_shapes, raise_f
 from league.agents.nets.kernels.compiled import library
 from league.agents.nets.kernels.dense_chain import fits
 from league.agents.nets.kernels.distributions import ILLEGAL_LOGIT
+from league.agents.nets.kernels.plain import FIELD_KINDS, CField, CNetwork
 from league.agents.nets.mlp import PlainLayers, plain_layers
 from league.agents.nets.network import Network
 
-FIELD_KINDS = {torch.float32: 0, torch.int8: 1, torch.uint8: 2, torch.bool: 2}
-"""Types of observation fields -> their numbers in vtrace_update.c."""
 DECIDED = ("actions", "log_probs", "rewards", "discounts", "valid", "learn")
 """Fields of the decisions [B, T], in the order of `struct decisions`."""
 
 
-class _Field(ctypes.Structure):
-    """`struct field` of vtrace_update.c; so with the others."""
-
-    _fields_ = [("numbers", ctypes.c_void_p), ("width", ctypes.c_long), ("kind", ctypes.c_int)]
-
-
 class _Decisions(ctypes.Structure):
+    """`struct decisions` of vtrace_update.c."""
+
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("mask", *DECIDED)),
         *((name, ctypes.c_long) for name in ("rows", "steps", "num_actions")),
-    ]
-
-
-class _Network(ctypes.Structure):
-    _fields_ = [
-        ("layers", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("widths", "weights", "biases", "weight_gradients", "bias_gradients")),
-        ("relu", ctypes.c_void_p),
-        ("has_tanh", ctypes.c_int),
-        ("illegal", ctypes.c_float),
     ]
 
 
@@ -82,7 +66,7 @@ class VTraceUpdate:
         """True for a batch of the usual types, without a teacher."""
         return (
             not loss_weights.teacher_cost
-            and all(batch.obs[name].dtype in FIELD_KINDS for name in self._network.fields)
+            and all(batch.obs[field.name].dtype in FIELD_KINDS for field in self._network.fields)
             and batch.actions.dtype == torch.int64
             and all(part.dtype == torch.float32 for part in (batch.rewards, batch.log_probs, batch.discounts))
         )
@@ -95,11 +79,14 @@ class VTraceUpdate:
         """
         steps = self._objective.steps(batch)
         check_shapes(steps)
-        shown = [batch.obs[name].contiguous() for name in self._network.fields]
+        shown = [batch.obs[field.name].contiguous() for field in self._network.fields]
         masks = [] if batch.action_mask is None else [batch.action_mask.contiguous()]
         num_actions = self._network.layers[-1].out_features - 1
         self._check(steps.valid.shape, shown, masks, num_actions=num_actions)
-        fields = [_Field(part.data_ptr(), part[0, 0].numel(), FIELD_KINDS[part.dtype]) for part in shown]
+        fields = [
+            CField.of(part.data_ptr(), part.shape[2:].numel(), part.dtype, scaling)
+            for part, scaling in zip(shown, self._network.fields, strict=True)
+        ]
         decided = [getattr(steps, name).contiguous() for name in DECIDED]
         decisions = _Decisions(
             masks[0].data_ptr() if masks else None,
@@ -107,21 +94,17 @@ class VTraceUpdate:
             *(*steps.valid.shape, num_actions),
         )
         layers, sums = self._network.layers, CSums()
-        widths = (ctypes.c_long * (len(layers) + 1))(layers[0].in_features, *(layer.out_features for layer in layers))
-        relus = (ctypes.c_int * len(layers))(*(layer.activation == "relu" for layer in layers))
         # Asked for in each update: weights may have been put elsewhere, and threads have gradients of their own.
-        tables: list[ctypes.Array[Any]] = [
-            widths,
-            _pointers([layer.weight for layer in layers]),
-            _pointers([layer.bias for layer in layers]),
-            _pointers([_gradient(layer.weight) for layer in layers]),
-            _pointers([_gradient(layer.bias) for layer in layers]),
-            relus,
-        ]
-        places = [ctypes.cast(table, ctypes.c_void_p) for table in tables]
-        network = _Network(len(layers), *places, self._network.has_tanh, ILLEGAL_LOGIT)
+        gradients = [[_gradient(layer.weight) for layer in layers], [_gradient(layer.bias) for layer in layers]]
+        network = CNetwork.of(
+            layers,
+            has_tanh=self._network.has_tanh,
+            illegal=ILLEGAL_LOGIT,
+            value=self._network.value_moments,
+            gradients=gradients,
+        )
         failed = self._kernel.league_vtrace_update(
-            (_Field * len(fields))(*fields),
+            (CField * len(fields))(*fields),
             ctypes.c_long(len(fields)),
             *(ctypes.byref(argument) for argument in (decisions, network)),
             ctypes.byref(CWeights.of(self._objective.weights(loss_weights))),
@@ -151,7 +134,3 @@ def _gradient(parameter: Tensor) -> Tensor:
         parameter.grad = torch.zeros_like(parameter)
     assert parameter.grad.is_contiguous(), "the kernel adds to a gradient in one piece"
     return parameter.grad
-
-
-def _pointers(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * len(tensors))(*[tensor.data_ptr() for tensor in tensors])

@@ -154,12 +154,21 @@ static long backward_floats(const struct chain *c, long block)
     return floats;
 }
 
-static void begin_forward(struct chain *c, float *const *biases, char **at)
+/* Where packed weights and biases lie, from `at` on. */
+static void lay_forward(struct chain *c, char **at)
 {
     for (long l = 0; l < c->layers; l++) {
+        c->by_input[l] = carve(at, padded(c->widths[l + 1]) * c->widths[l]);
+        c->bias[l] = carve(at, padded(c->widths[l + 1]));
+    }
+}
+
+static void begin_forward(struct chain *c, float *const *biases, char **at)
+{
+    lay_forward(c, at);
+    for (long l = 0; l < c->layers; l++) {
         long inputs = c->widths[l], outputs = c->widths[l + 1];
-        pack(c->weights[l], 1, inputs, inputs, outputs, c->by_input[l] = carve(at, padded(outputs) * inputs));
-        c->bias[l] = carve(at, padded(outputs));
+        pack(c->weights[l], 1, inputs, inputs, outputs, c->by_input[l]);
         for (long n = 0; n < padded(outputs); n++) c->bias[l][n] = n < outputs ? biases[l][n] : 0.0f;
     }
 }

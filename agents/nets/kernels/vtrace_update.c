@@ -3,11 +3,14 @@
 #include "dense_chain.c"
 #include "vtrace_loss.c"
 
-/* An observation field [rows][T + 1][width]; kind: 0 float32, 1 int8, 2 uint8 and flags. */
+/* An observation field [rows][T + 1][width]; kind: 0 float32, 1 int8, 2 uint8 and flags. Scaled as
+   nets/input_scaling.py has it: offsets and factors of every `period` numbers, none where that is 0; then symlog. */
 struct field {
     const void *numbers;
     long width;
-    int kind;
+    int kind, is_squashed;
+    long period;
+    const float *offsets, *factors;
 };
 
 struct decisions {
@@ -24,8 +27,20 @@ struct network {
     float *const *weights, *const *biases, *const *weight_gradients, *const *bias_gradients;
     const int *relu;
     int has_tanh; /* of the value, the last output */
+    float value_std, value_mean; /* of popart, else 1 and 0: the value is in units of the return */
     float illegal; /* logit of an illegal action */
 };
+
+static void scale(const struct field *field, float *numbers)
+{
+    for (long n = 0; n < field->width && field->period; n += field->period)
+        for (long i = 0; i < field->period; i++)
+            numbers[n + i] = (numbers[n + i] - field->offsets[i]) * field->factors[i];
+    for (long n = 0; n < field->width && field->is_squashed; n++) {
+        float size = fabsf(numbers[n]), sum = 1.0f + size; /* log1p, of which the rounding of the sum is made good */
+        numbers[n] = copysignf(logf(sum) + (size - (sum - 1.0f)) / sum, numbers[n]);
+    }
+}
 
 /* Fields as numbers, side by side in rows with zeros behind them. first: row of the fields to begin with. */
 static void show(const struct field *fields, long num_fields, long first, long size, long row, float *into)
@@ -39,6 +54,7 @@ static void show(const struct field *fields, long num_fields, long first, long s
                 for (long n = 0; n < field->width; n++) to[n] = ((const int8_t *)field->numbers)[from + n];
             else
                 for (long n = 0; n < field->width; n++) to[n] = ((const uint8_t *)field->numbers)[from + n];
+            scale(field, to);
         }
         memset(to, 0, (into + (r + 1) * row - to) * sizeof(float));
     }
@@ -72,7 +88,7 @@ int league_vtrace_update(const struct field *fields, long num_fields, const stru
             for (long a = 0; a < actions; a++)
                 logits[r * actions + a] = !mask || mask[r * actions + a] ? last[r * last_row + a] : net->illegal;
             float value = last[r * last_row + actions];
-            values[r] = net->has_tanh ? tanhf(value) : value;
+            values[r] = net->has_tanh ? tanhf(value) : value * net->value_std + net->value_mean;
         }
         long at_decision = first * all->steps;
         failed = league_vtrace_loss(logits, values, all->actions + at_decision, all->log_probs + at_decision,
@@ -82,7 +98,7 @@ int league_vtrace_update(const struct field *fields, long num_fields, const stru
             float *gradient = c.here + r * last_row;
             for (long a = 0; a < actions; a++)
                 gradient[a] = !mask || mask[r * actions + a] ? of_logits[r * actions + a] : 0.0f;
-            gradient[actions] = of_values[r] * (net->has_tanh ? 1.0f - values[r] * values[r] : 1.0f);
+            gradient[actions] = of_values[r] * (net->has_tanh ? 1.0f - values[r] * values[r] : 1.0f / net->value_std);
             memset(gradient + actions + 1, 0, (last_row - actions - 1) * sizeof(float));
         }
         if (!failed) backward_block(&c, shown, size, outputs, 0);

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from league.agents.acting.arena import Arena
-from league.agents.acting.outcome_counter import OutcomeCounter
+from league.agents.acting.outcome_counter import MAX_UNCOUNTED, OutcomeCounter
 from league.agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from league.agents.unroll.unroll import UnrollSpec, concatenate
 from league.envs.bots import RandomBot
@@ -248,6 +248,20 @@ def test_placements_are_those_of_the_single_games(teams: tuple[int, ...]) -> Non
         assert sum(games for placements in found.values() for _, games in placements) == 360
 
 
+def test_episodes_are_counted_alike_one_by_one_and_together() -> None:
+    rng, found = np.random.default_rng(1), []
+    size = 3 * MAX_UNCOUNTED + 5
+    drawn, returns = rng.integers(0, 3, size), rng.normal(size=(size, 2)).astype(np.float32)
+    for parts in (1, size):
+        counter = OutcomeCounter((0, 1))
+        numbers = np.array([counter.index_of((name, "b")) for name in "acd"])
+        for part in np.array_split(np.arange(size), parts):
+            counter.add(numbers[drawn[part]], returns=returns[part], decisions=part, truncated=part % 3 == 0)
+        found.append([repr(totals) for totals in counter.take()])
+        assert counter.take() == ()
+    assert found[0] == found[1] and len(found[0]) == 3
+
+
 def test_returns_that_differ_by_rounding_alone_are_a_draw() -> None:
     for scale in (1.0, 2.0**-20, 2.0**20):
         counter = OutcomeCounter((0, 0, 1, 1))
@@ -268,6 +282,7 @@ def test_only_assignments_with_an_ended_episode_have_tables_between_teams() -> N
     returns[:, 2] = 1.0
     counter.add(ended, returns=returns, decisions=np.ones(3, np.int64), truncated=np.zeros(3, np.bool_))
     counter.add_aborted(np.array([numbers[9]]))
+    counter._count()
     assert counter._wins.shape == (2, 60, 60), "500 tables of a crowd of seats would fill the memory"
     found = {totals.policies[0]: totals for totals in counter.take()}
     assert list(found) == ["policy-400", "policy-7", "policy-9"]

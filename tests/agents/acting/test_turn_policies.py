@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from league.agents.acting import plain_acting
 from league.agents.acting.network_group import can_group
 from league.agents.acting.network_policy import NetworkPolicy, Sampling
 from league.agents.acting.policy import ActInputs, BotPolicy, Policy
@@ -158,9 +159,12 @@ def assert_equal_choices(
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("compiled", [True, False])
 def test_policies_of_one_architecture_choose_together_what_each_would_alone(
-    case: str, monkeypatch: pytest.MonkeyPatch
+    case: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not compiled:
+        monkeypatch.setattr(plain_acting, "library", lambda name: None)
     env_id, kwargs, config = CASES[case]
     env, turn = game(env_id, kwargs)
     policies = [NetworkPolicy(random_network(env, config, seed=seed)) for seed in range(len(ROWS))]

@@ -217,7 +217,13 @@ def test_a_few_rows_are_judged_in_numpy_as_by_the_network_with_its_newest_weight
 
 @pytest.mark.parametrize(
     "settings",
-    [{"activation": "tanh"}, {"uniform_mix": 0.1}, {"head": "q_values"}, {"value": "separate"}],
+    [
+        {"activation": "tanh"},
+        {"uniform_mix": 0.1},
+        {"head": "q_values"},
+        {"value": "separate"},
+        {"value_output": "popart"},
+    ],
     ids=str,
 )
 def test_a_network_that_is_not_plain_is_left_to_torch(settings):

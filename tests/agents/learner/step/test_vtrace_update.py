@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ WEIGHTS = LossWeights(entropy_cost=0.1, advantage_scale=0.7, advantage_limit=1.1
 PLACEMENT = Placement(dtype=torch.float32, device=torch.device("cpu"))
 DEEP = NetworkConfig(hidden=(70, 40, 33), activation="relu", value_output="tanh")
 RELU = dataclasses.replace(MLP, activation="relu")
+POPART = dataclasses.replace(RELU, value_output="popart", value_moments=(30.0, 7.0))
 OPTIONS = [
     {},
     {"clip_rho": 0.7, "clip_c": 0.4, "clip_pg_rho": 1.5, "lambda_": 0.8, "value_cost": 0.3},
@@ -38,6 +40,11 @@ WIDE_GAME = dataclasses.replace(
     },
     actions=ActionSpec("categorical", num_actions=37),
 )
+SCALED = dataclasses.replace(
+    POPART,
+    input_scaling="symlog",
+    input_moments={"board": ((0.5, 2.0), (1.0, 0.1), (0.0, 3.0), (-1.0, 1.0)), "x": ((1.0, 3.0),)},
+)
 
 
 def found_of(backend, network, batch):  # type: ignore[no-untyped-def]
@@ -48,8 +55,10 @@ def found_of(backend, network, batch):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("config", [RELU, DEEP])
-@pytest.mark.parametrize("game", [BOARD_GAME, FREE_GAME, WIDE_GAME])
+@pytest.mark.parametrize(
+    ("config", "game"),
+    [*itertools.product([RELU, DEEP], [BOARD_GAME, FREE_GAME, WIDE_GAME]), (POPART, BOARD_GAME), (SCALED, WIDE_GAME)],
+)
 @pytest.mark.parametrize("shape", [(12, 5), (4, 130)])
 def test_gradients_and_statistics_are_those_of_autograd(options, config, game, shape, monkeypatch) -> None:
     network = network_of(game, config)
@@ -89,6 +98,20 @@ def test_what_is_not_a_number_is_seen_in_the_gradient() -> None:
     rewards = torch.where(batch.learn, float("nan"), batch.rewards)
     found = found_of(backend, network, dataclasses.replace(batch, rewards=rewards))
     assert any(bool(gradient.isnan().any()) for gradient in found[1:])
+
+
+def test_moments_of_the_value_count_as_they_are_now() -> None:
+    network, settings = network_of(BOARD_GAME, POPART), small_config()
+    batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
+    backend = SingleBackend(network, make_objective(settings, network.head), settings, PLACEMENT)
+    before = found_of(backend, network, batch)
+    scale = network.parts["heads"].value_activation
+    scale.update(*network.parts["heads"].value_row(), mean=50.0, second_moment=2600.0, rate=0.5)
+    after = found_of(backend, network, batch)
+    backend._compiled = None
+    assert not torch.allclose(before[-1], after[-1]) or not torch.allclose(before[1], after[1])
+    for mine, theirs in zip(after, found_of(backend, network, batch), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=2e-4, atol=2e-5 * float(theirs.abs().max()))
 
 
 @pytest.mark.parametrize("network", [LSTM, dataclasses.replace(RELU, activation="tanh"), DEEP])
