@@ -201,18 +201,25 @@ def next_step(state: LeagueState, budget_fraction: float | None) -> Iterator[Sco
 
 def evidence_of(state: LeagueState, scout: PlayerState, main: PlayerState) -> ScoutEvidence:
     """The evidence of a scout's life."""
-    clock = state.population.staleness_clock.values
+    clock, updates = state.population.staleness_clock.values, _updates_of(state, scout)
     return ScoutEvidence(
-        updates=scout.version,
+        updates=updates,
         main_updates=main.version,
         beaten=BEATEN[state.scoring.score],
         score=scout.episodes.score,
         games=scout.episodes.score_games,
-        expected=expected_score(state, main, updates=scout.version),
+        expected=expected_score(state, main, updates=updates),
         seat_scores=_by_seat(state.payoff.seat_games(scout.policy, main.policy, clock)),
         even_scores=_by_seat(_among_snapshots(state, main)),
         cycles=league_cycles(state),
     )
+
+
+def _updates_of(state: LeagueState, scout: PlayerState) -> int:
+    """Updates of a scout; in games of teams, where it was a counter before, of its life alone."""
+    if not state.has_teammates:
+        return scout.version
+    return round(scout.version * (scout.trained_steps - scout.fresh_steps) / max(scout.trained_steps, 1))
 
 
 def expected_score(state: LeagueState, main: PlayerState, *, updates: int) -> float | None:

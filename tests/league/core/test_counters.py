@@ -72,6 +72,7 @@ def test_counters_go_once_the_newest_lives_all_lose_and_scouts_follow() -> None:
     assert gone.reason.startswith("the newest lives of counters scored 0.") and gone.reason.endswith(NEWEST)
     assert population_of(league.state)[0] == NEWEST
     assert settings_of(league) == (1.0, 0.0, 0.25, True)
+    assert f"after {UPDATES} updates" in population_of(league.state)[1]
     events = [getattr(event, "remedy", "") or type(event).__name__ for event in league.journal]
     assert PlayerReset.__name__ in events[events.index("scout 1 begins") : events.index(f"scout 1: {NEWEST}")]
 
