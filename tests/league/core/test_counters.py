@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable
 
@@ -10,8 +11,19 @@ import pytest
 
 from league.core import scouting
 from league.core.adapting import Facts, collapsed_entropy, next_remedy
-from league.core.scouting import BEATEN, COUNTERS, LIVES, NEWEST, next_step, population_of, scout_of
+from league.core.scouting import (
+    BEATEN,
+    COUNTERS,
+    HOPELESS,
+    HOPELESS_LIVES,
+    LIVES,
+    NEWEST,
+    next_step,
+    population_of,
+    scout_of,
+)
 from league.core.settings import value_of
+from league.core.state.commands import RequestSnapshot
 from league.core.state.events import PlayerReset, SettingsChanged
 from league.core.state.state import KEPT_LIVES, Life
 from league.core.state.state_codec import encode
@@ -61,7 +73,11 @@ def test_counters_are_there_from_the_start_and_stay_while_they_win() -> None:
     assert len(lives_of(league)) == KEPT_LIVES and min(life.score for life in lives_of(league)) > 0.8
     assert settings_of(league) == (0.1, 1.0, 1.0, False)
     population, reason = population_of(league.state)
-    assert population == COUNTERS and reason.endswith("and 0.6 beats the main agents") and reason.count("0.8") >= LIVES
+    assert (
+        population == COUNTERS
+        and reason.endswith("and 0.6 beats the main agents")
+        and reason.count("0.8") >= HOPELESS_LIVES
+    )
 
 
 def test_counters_go_once_the_newest_lives_all_lose_and_scouts_follow() -> None:
@@ -79,13 +95,13 @@ def test_counters_go_once_the_newest_lives_all_lose_and_scouts_follow() -> None:
 
 def test_early_wins_do_not_keep_counters_whose_newest_lives_lose() -> None:
     league = league_of(lambda now: len(lives_of(now)) < 2)
-    assert run(league, until=(1 + LIVES) * LIFE_LEASES / 700) == []
-    assert run(league, until=(4 + LIVES) * LIFE_LEASES / 700) == [GO]
-    assert [life.score > 0.5 for life in lives_of(league)] == [True] * 2 + [False] * LIVES
+    assert run(league, until=(1 + HOPELESS_LIVES) * LIFE_LEASES / 700) == []
+    assert run(league, until=(4 + HOPELESS_LIVES) * LIFE_LEASES / 700) == [GO]
+    assert [life.score > 0.5 for life in lives_of(league)] == [True] * 2 + [False] * HOPELESS_LIVES
 
 
 def test_a_scout_that_wins_brings_counters_back_and_their_own_lives_judge_them() -> None:
-    league = league_of(lambda now: "scout 1 begins" in now.state.remedies and len(lives_of(now)) < LIVES + 1)
+    league = league_of(lambda now: "scout 1 begins" in now.state.remedies and len(lives_of(now)) < HOPELESS_LIVES + 1)
     taken = run(league, leases=2_000)
     assert taken[:4] == [GO, "scout 1 begins", f"scout 1: {COUNTERS}", f"{GO} after scout 1"]
     assert settings_of(league)[0] == 1.0
@@ -105,22 +121,40 @@ def test_scouts_rest_after_counters_and_have_their_own_share_of_what_is_learnt()
     assert "scout 2 begins" not in at or at["scout 2 begins"] >= at["scout 1 begins"] + 0.13
 
 
+def goes_in(league: SimulatedLeague, *scores: float, games: float = 1_000.0, first_seat: float = 0.5) -> bool:
+    """True if counters go after lives of these scores."""
+    scout = scout_of(league.state)
+    assert scout is not None
+    seats = ((500.0 * first_seat, 500.0), (0.0, 0.0), (250.0, 500.0), (0.0, 0.0))
+    scout.lives = tuple(Life(score, games, seats, 0) for score in scores)
+    return [step.name for step in next_step(league.state, 0.5)] == [GO]
+
+
 @pytest.mark.parametrize("kind", ["wins", "returns"])
 def test_one_life_of_the_newest_that_wins_by_a_little_is_enough(kind: str) -> None:
     league = league_of(lambda now: True)
     league.state.scoring = dataclasses.replace(league.state.scoring, score=kind)  # type: ignore[arg-type]
-    even = ((250.0, 500.0), (0.0, 0.0), (250.0, 500.0), (0.0, 0.0))
     lost, won = BEATEN[kind] - 0.01, BEATEN[kind]
 
-    def goes(*scores: float, games: float = 1_000.0) -> bool:
-        scout = scout_of(league.state)
-        assert scout is not None
-        scout.lives = tuple(Life(score, games, even, 0) for score in scores)
-        return [step.name for step in next_step(league.state, 0.5)] == [GO]
-
+    goes = functools.partial(goes_in, league)
     assert goes(won, *[lost] * LIVES) and goes(*[lost] * LIVES)
     assert not goes(won, *[lost] * (LIVES - 1)) and not goes(*[lost] * (LIVES - 1), won)
     assert not goes(*[lost] * (LIVES - 1)) and not goes(*[lost] * LIVES, games=20.0)
+
+
+def test_a_few_lives_are_enough_where_all_are_far_from_winning_in_every_seat() -> None:
+    league = league_of(lambda now: True)
+    far, near = HOPELESS - 0.01, HOPELESS
+    assert goes_in(league, *[far] * HOPELESS_LIVES)
+    assert not goes_in(league, *[far] * (HOPELESS_LIVES - 1), near) and not goes_in(
+        league, *[far] * (HOPELESS_LIVES - 1)
+    )
+    league.run(4 * LIFE_LEASES)
+    for _ in range(4):
+        league.ask(RequestSnapshot("main-0", "budget"))
+        league.run(2 * LIFE_LEASES)
+    assert goes_in(league, *[far] * HOPELESS_LIVES)
+    assert not goes_in(league, *[far] * HOPELESS_LIVES, first_seat=0.8)
 
 
 def test_a_choice_after_a_stop_is_the_one_without_and_the_journal_gives_the_same_state() -> None:

@@ -71,8 +71,7 @@ def test_nothing_changes_where_it_may_not_or_where_there_is_no_budget_to_project
 def test_a_run_that_repeats_exactly_adapts_the_same_with_and_without_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, league: dict[str, Any]
 ) -> None:
-    monkeypatch.setitem(scouting.BEATEN, "wins", 0.9)
-    monkeypatch.setattr(scouting, "LIVES", 3)
+    monkeypatch.setattr(scouting, "HOPELESS", 0.9)
     plain = tiny(league=league, budget={"env_steps": 24_000})
     start(tmp_path / "once", plain, env_steps=12_000)
     start(tmp_path / "twice", plain, env_steps=5_000)
