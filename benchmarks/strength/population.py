@@ -59,6 +59,9 @@ CASES: Mapping[str, Case] = {
     "random teams of four actions": Case(
         "team_matrix", 40.0, _exact(0.05), helps=True, settings={"env.kwargs": {"seed": 2, "num_actions": 4}}
     ),
+    "teams with one best choice": Case(
+        "team_matrix", 40.0, _exact(0.05), settings={"env.kwargs": {"seed": 2, "num_actions": 2}}
+    ),
     "connect_four, attacked": Case(
         "connect_four", 120.0, CompareConfig(by="exploiter", least=0.1, games=400, core_seconds=24.0), helps=True
     ),

@@ -193,12 +193,15 @@ def silent_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 
 def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
-    """Players that have all but stopped to try anything get more for doing so, in games against others."""
+    """Players that have all but stopped to try anything get more for doing so, in games against others.
+
+    Not a scout or a counter: who has one opponent need not mix.
+    """
     if not state.is_competitive or (facts.budget_fraction is not None and facts.budget_fraction > 0.5):
         return
     for name, (entropy, highest, cost) in facts.entropies.items():
         player = state.players.get(name)
-        if player is None or not player.is_active or entropy >= COLLAPSED * highest:
+        if player is None or not player.is_active or entropy >= COLLAPSED * highest or _is_answer(state, player):
             continue
         if entropy < 0.0:  # of a density: how narrow is too narrow depends on the unit
             continue
@@ -213,6 +216,12 @@ def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
             continue
         factor = next((item.value for item in player.hyperparameters if item.name == "entropy_cost"), 1.0)
         yield Remedy(f"entropy of {name} is worth more", 3, ((f"players.{name}.entropy_cost", 2.0 * factor),), found)
+
+
+def _is_answer(state: LeagueState, player: PlayerState) -> bool:
+    """True if a player has nobody to beat but the main agents as they are: a scout, or a counter of teams."""
+    is_scout = player is scouting.scout_of(state)
+    return is_scout or (state.has_teammates and state.config_of(player.name).reset_probability >= 1.0)
 
 
 def other_budget(state: LeagueState, facts: Facts) -> Iterator[Remedy]:

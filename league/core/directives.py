@@ -11,7 +11,7 @@ from league.core.gates.gates import GATE, TIMEOUT, Trial
 from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.generator import begin_generation, generator_of, restart_generation
 from league.core.matchmaking.quality import add_quality
-from league.core.matchmaking.roles import MAIN_ROLE, MatchmakingView
+from league.core.matchmaking.roles import EXPLOITER_ROLES, MAIN_ROLE, MatchmakingView
 from league.core.metagame.meta_game import mixture_weights
 from league.core.pbt.pbt import (
     own_config,
@@ -39,7 +39,7 @@ from league.core.state.events import (
 from league.core.state.payoff import Posterior
 from league.core.state.population import SNAPSHOT
 from league.core.state.records import INITIAL, Directive, DirectiveKind, SnapshotInfo
-from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
+from league.core.state.state import KEPT_LIVES, CheckpointPointer, LeagueState, Life, PlayerState
 
 BEFORE_RESET = "reset"
 """Reason of a snapshot that somebody asked for together with the reset after it."""
@@ -220,10 +220,22 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     begin_generation(state, snapshot.player)
     player.parent = snapshot.snapshot_id
     player.gate_steps = snapshot.trained_steps
+    if player.role in EXPLOITER_ROLES and snapshot.reason in (GATE, TIMEOUT):
+        player.lives = (*player.lives, _ended_life(state, player))[-KEPT_LIVES:]
     if player.initial is None:
         player.initial = snapshot.snapshot_id
     if player.role == MAIN_ROLE and snapshot.trained_steps:
         _follow_snapshots(state, apart=snapshot.trained_steps / max(player.num_snapshots - 1, 1))
+
+
+def _ended_life(state: LeagueState, player: PlayerState) -> Life:
+    """The life of an exploiter that ends now."""
+    clock, mains = state.population.staleness_clock.values, (p for p in state.players.values() if p.role == MAIN_ROLE)
+    seats = sum(
+        (state.payoff.seat_games(player.policy, main.policy, clock) for main in mains), np.zeros((state.num_seats, 2))
+    )
+    of_seat = tuple((float(score), float(games)) for score, games in seats)
+    return Life(player.episodes.score, player.episodes.score_games, of_seat, state.next_lease_id)
 
 
 def _follow_snapshots(state: LeagueState, *, apart: float) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from league.core.marks import PARKED
 from league.core.pbt.pbt import first_values
-from league.core.scouting import scout_of
+from league.core.scouting import is_counter, scout_of
 from league.core.state.commands import (
     ChangeConfig,
     CreateLeague,
@@ -181,7 +181,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
 
 
 def apply_added(state: LeagueState, event: PlayerAdded) -> None:
-    """A player joins; a scout waits until it is due."""
+    """A player joins; a scout waits until it is due, unless the league begins with it as a counter."""
     policy = state.population.add(event.player, kind=PLAYER, role=event.role)
     state.rating_games.append(0)
     index = state.fair_share.add(event.step_weight)
@@ -192,11 +192,12 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
         policy,
         index,
         Episodes(),
+        (),
         hyperparameters=event.hyperparameters,
         parent=event.parent,
     )
     scout = scout_of(state)
-    if scout is not None and scout.name == event.player:
+    if scout is not None and scout.name == event.player and not is_counter(state, scout):
         scout.paused = True
         state.fair_share.num_blocking.values[index] += 1
 

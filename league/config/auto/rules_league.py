@@ -27,8 +27,6 @@ RANGE_PART = 0.25
 By it an opponent who won every game counted as 0.42 in `pursuit`, beside 0.5 for an even one, and was hardly met."""
 EXPLOITER_SNAPSHOTS = 10
 """Lives of an exploiter in a budget."""
-SCOUT_WEIGHT = 0.25
-"""Step weight of a scout over that of the main agent, while it lives."""
 LIFE_SHARE, MAX_LIFE_UPDATES = 0.0125, 300
 """Of the main agent's decisions, those of one life of a scout, within the least and the most updates of it."""
 SCOUT_ROWS, SCOUT_RATE, MAX_RATE_FACTOR = 64, 3e-3, 3.0
@@ -46,7 +44,7 @@ OWN_LIVES = (scouting.SCOUT, "counter")
 
 
 def choice(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """Games of teams begin with the newest weights and a scout; others have their population by the rules below."""
+    """Games of teams begin with counters, which must win; others have their population by the rules below."""
     if draft.value("league.preset") or draft.groups() or not situation.game.is_competitive or not _has_teams(situation):
         return
     if draft.value("trainer.kind") != "league" or draft.value(f"{ALGORITHM}.kind") not in ON_POLICY:
@@ -54,7 +52,7 @@ def choice(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     life = scouting.MIN_LIFE_UPDATES * _scout_rows(draft) * draft.whole("learner.unroll_length")
     if _decisions(situation, draft) * scouting.MAX_SHARE < life:
         return
-    yield AutoValue(CHOICE, MEASURED, "a team may stay in a trap; scouts, at most 5 % of what is learnt, show it")
+    yield AutoValue(CHOICE, MEASURED, "a team may stay in a trap: counters stay while they win")
 
 
 def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -87,20 +85,21 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def _chosen_roles(situation: Situation, draft: Draft, main: dict[str, object]) -> Iterator[AutoValue]:
-    """The main agent alone, with a scout that waits, or with counters from the start."""
+    """The main agent alone, with a scout that waits, or with counters from the start, which a run may end."""
     chosen = draft.value(CHOICE)
     if chosen == NEWEST_ONLY:
         yield AutoValue("league.players", [main], "the newest weights alone are asked for")
         return
     main = {**main, "step_weight": 1.0}
-    if chosen == MEASURED:
-        scout = _scout(situation, draft, scouting.SCOUT, weight=SCOUT_WEIGHT, again=0.0)
+    if chosen == MEASURED and not _has_teams(situation):
+        scout = _scout(situation, draft, scouting.SCOUT, weight=scouting.SCOUT_WEIGHT, again=0.0)
         why = "a scout tells later whether the newest weights need more opponents"
         yield AutoValue("league.players", [main, scout], why)
         return
     main["matchmaker"] = {"kind": "main_agent", "verification": 0.0, **scouting.COUNTER_GAMES}
-    counter = _scout(situation, draft, "counter", weight=1.0, again=1.0)
-    yield AutoValue("league.players", [main, counter], "teams: counters start again and again")
+    name, until = (scouting.SCOUT, ", until they find nothing") if chosen == MEASURED else ("counter", "")
+    counter = _scout(situation, draft, name, weight=1.0, again=1.0)
+    yield AutoValue("league.players", [main, counter], f"teams: counters start again and again{until}")
 
 
 def _scout(situation: Situation, draft: Draft, name: str, *, weight: float, again: float) -> dict[str, object]:

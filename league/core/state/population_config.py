@@ -31,9 +31,10 @@ class PopulationConfig:
     """The choice of a population, and the numbers of a preset; None is the preset's own.
 
     Fields:
-      choice: what decides on it. "given": the preset, or `players`. "measured": the newest weights alone, until a scout
-        has shown that more is needed, see `league.core.scouting`. "always": the past too, exploiters where the budget
-        lets them learn, and counters in games of teams. "never": the newest weights alone.
+      choice: what decides on it. "given": the preset, or `players`. "measured": counters in games of teams, while they
+        win; elsewhere the newest weights alone, until a scout has shown that more is needed, see
+        `league.core.scouting`. "always": the past too, exploiters where the budget lets them learn, and counters in
+        games of teams. "never": the newest weights alone.
       main_agents: learning players (the population of `pbt`). main_exploiters: of `alphastar` and `exploit`, and the
         counters of `cross_play`.
       league_exploiters: of `alphastar`.

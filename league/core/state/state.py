@@ -40,6 +40,26 @@ class CheckpointPointer:
     has_ema: bool = False
 
 
+KEPT_LIVES = 8
+"""Newest lives of a player that its state keeps."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """A life of an exploiter, which its gate or its timeout ended.
+
+    Fields:
+      score, games: of its last games, as of `Episodes`.
+      seats: [S] (scores, games) against the main agents by its own seat.
+      lease_id: next lease of the league when it ended.
+    """
+
+    score: float
+    games: float
+    seats: tuple[tuple[float, float], ...]
+    lease_id: int
+
+
 @dataclass
 class PlayerState:
     """One learning player.
@@ -48,6 +68,7 @@ class PlayerState:
       name, role: identity. group: its index in `config.players`.
       policy: its number in the population. index: its place in the fair share.
       episodes: recent returns, lengths and scores, over its own leases.
+      lives: newest last, those of an exploiter that have ended; at most `KEPT_LIVES`.
       version, trained_steps: as its learner last reported.
       games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
       generation: number of its resets.
@@ -70,7 +91,8 @@ class PlayerState:
     group: int
     policy: int
     index: int
-    episodes: Episodes  # no default: a stored state without it is folded again from the events
+    episodes: Episodes  # no default, nor of `lives`: a stored state without it is folded again from the events
+    lives: tuple[Life, ...]
     version: int = 0
     trained_steps: int = 0
     games: int = 0

@@ -333,7 +333,7 @@ def exploited_by_scout(state: LeagueState, history: RunHistory) -> Iterator[RunF
     if not scout.version and any(player.num_snapshots >= MIN_EXPORTED for player in mains):
         yield RunFinding(
             "nobody has tried to exploit the main agent",
-            f"A scout's life would be more than {scouting.MAX_SHARE:.0%} of what the main agent learns from.",
+            f"A scout's life would be more than {scouting.MAX_SHARE:.0%} of what is learnt from.",
             f"{mains[0].name} had {mains[0].version:,} updates",
             "give the run a longer budget, or set league.population.choice: always",
         )

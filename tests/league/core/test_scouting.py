@@ -12,6 +12,7 @@ import pytest
 from league.core import scouting
 from league.core.adapting import Facts, next_remedy
 from league.core.scouting import (
+    COUNTER_GAMES,
     COUNTERS,
     EXPLOITERS,
     MAX_SHARE,
@@ -44,16 +45,17 @@ def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scouting, "MIN_LIFE_UPDATES", UPDATES)
 
 
-def measured(strength: Callable[[str], float], teams: tuple[int, ...], *, choice: str = MEASURED) -> SimulatedLeague:
-    """A league with a scout that waits."""
+def measured(
+    strength: Callable[[str], float], teams: tuple[int, ...], *, choice: str = MEASURED, counters: bool = False
+) -> SimulatedLeague:
+    """A league with a scout that waits, or with counters from the start."""
     far = GateConfig(min_steps=10**9, timeout_steps=10**9)
-    life = GateConfig(min_steps=LIFE, timeout_steps=LIFE, reset_probability=0.0)
+    life = GateConfig(min_steps=LIFE, timeout_steps=LIFE, reset_probability=float(counters))
+    games = COUNTER_GAMES if counters else {"self_play": 1.0, "pfsp": 0.0}
     config = LeagueConfig(
         players=(
-            PlayerConfig(
-                matchmaker={"kind": "main_agent", "self_play": 1.0, "pfsp": 0.0, "verification": 0.0}, gate=far
-            ),
-            PlayerConfig(role="main_exploiter", name="scout", step_weight=0.25, gate=life),
+            PlayerConfig(matchmaker={"kind": "main_agent", "verification": 0.0, **games}, gate=far),
+            PlayerConfig(role="main_exploiter", name="scout", step_weight=1.0 if counters else 0.25, gate=life),
         ),
         population=PopulationConfig(choice=choice),  # type: ignore[arg-type]  # one of the literals
     )

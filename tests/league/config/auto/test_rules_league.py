@@ -11,7 +11,7 @@ from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation
 from league.config.player_settings import settings_of
 from league.config.run_config import BudgetConfig
-from league.core.scouting import MEASURED, MIN_LIFE_UPDATES, SCOUT
+from league.core.scouting import COUNTER_GAMES, MEASURED, MIN_LIFE_UPDATES, SCOUT
 from league.errors import ConfigError
 from tests.league.config.auto.situations import BUDGETS, SLOW, board_game, one_shot, poker, settled, spec
 
@@ -42,17 +42,18 @@ PAIRS = spec(seats=4, teams=(0, 0, 1, 1))
 HOUR = BudgetConfig(core_seconds=3600.0)
 
 
-def test_a_game_of_teams_begins_with_a_scout_where_a_twentieth_of_its_updates_are_a_life() -> None:
+def test_a_game_of_teams_begins_with_counters_where_a_twentieth_of_its_updates_are_a_life() -> None:
     config, reasons = settled(one_shot(spec=PAIRS), budget=HOUR)
     assert config.league.population.choice == MEASURED
     main, scout = config.league.players
     assert (main.role, scout.role, scout.prefix) == ("main_agent", "main_exploiter", SCOUT)
-    assert main.matchmaker["self_play"] == 1.0  # type: ignore[index]
-    assert "scout" in reasons["league.players"]
+    assert main.matchmaker["self_play"] == COUNTER_GAMES["self_play"]  # type: ignore[index]
+    assert main.step_weight == scout.step_weight
+    assert "until they find nothing" in reasons["league.players"]
     own = settings_of(config, scout.player_id(0)).learner
     life = scout.gate.timeout_steps / (own.batch_rows * own.unroll_length)
     assert own.batch_rows <= 64 and life >= 0.95 * MIN_LIFE_UPDATES and scout.gate.min_steps == scout.gate.timeout_steps
-    assert scout.reset_probability == 0.0
+    assert scout.reset_probability == 1.0
 
 
 def test_too_short_a_budget_and_games_of_single_seats_have_no_scout_and_the_reason_names_counters() -> None:
@@ -76,7 +77,7 @@ def test_every_choice_of_a_population_can_be_asked_for(game: Any, pairs: bool) -
         roles[choice] = [group.prefix for group in config.league.players]
         self_play[choice] = config.league.players[0].matchmaker["self_play"]  # type: ignore[index]
     assert roles["never"] == ["main"] and self_play["never"] == 1.0
-    assert roles["measured"] == ["main", SCOUT] and self_play["measured"] == 1.0
+    assert roles["measured"] == ["main", SCOUT] and self_play["measured"] == (0.1 if pairs else 1.0)
     assert self_play["always"] == pytest.approx(0.1) if pairs else self_play["always"] < 1.0
     assert roles["auto"] == (roles["measured"] if pairs else roles["always"])
 

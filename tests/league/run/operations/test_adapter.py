@@ -31,6 +31,13 @@ MEASURED: dict[str, Any] = {
         {"role": "main_exploiter", "name": "scout", "step_weight": 0.25, "gate": {**LIFE, "reset_probability": 0.0}},
     ],
 }
+COUNTERS: dict[str, Any] = {
+    **MEASURED,
+    "players": [
+        {**MEASURED["players"][0], "matchmaker": {"kind": "main_agent", "verification": 0.0, **scouting.COUNTER_GAMES}},
+        {**MEASURED["players"][1], "step_weight": 1.0, "gate": {**LIFE, "reset_probability": 1.0}},
+    ],
+}
 FAR = {"players": [{"role": "main_agent", "gate": {"min_steps": 10**8, "timeout_steps": 10**9}}]}
 
 
@@ -60,13 +67,17 @@ def test_nothing_changes_where_it_may_not_or_where_there_is_no_budget_to_project
     assert adapted(bench.folder.path) == []
 
 
-def test_a_run_that_repeats_exactly_adapts_the_same_with_and_without_a_stop(tmp_path: Path) -> None:
-    plain = tiny(league=FAR, budget={"env_steps": 12_000})
-    start(tmp_path / "once", plain, env_steps=6_000)
-    start(tmp_path / "twice", plain, env_steps=2_500)
-    go_on(tmp_path / "twice" / "run", env_steps=3_500)
+@pytest.mark.parametrize("league", [FAR, COUNTERS], ids=["gates too far", "counters that go"])
+def test_a_run_that_repeats_exactly_adapts_the_same_with_and_without_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, league: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(scouting, "HOPELESS", 0.9)
+    plain = tiny(league=league, budget={"env_steps": 24_000})
+    start(tmp_path / "once", plain, env_steps=12_000)
+    start(tmp_path / "twice", plain, env_steps=5_000)
+    go_on(tmp_path / "twice" / "run", env_steps=7_000)
     once, twice = (adapted(tmp_path / name / "run") for name in ("once", "twice"))
-    assert once
+    assert once and ("counters go" in [event.remedy for event in once]) == (league is COUNTERS)
     assert [(event.changes, event.reason) for event in once] == [(event.changes, event.reason) for event in twice]
     states = [state_of(tmp_path / name / "run") for name in ("once", "twice")]
     assert states[0].players["main-0"].trained_steps == states[1].players["main-0"].trained_steps
