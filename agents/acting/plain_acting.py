@@ -40,7 +40,7 @@ class _Turn(ctypes.Structure):
 class PackedNetwork:
     """A network's weights as the kernel reads them, packed for the first decision after each change.
 
-    Packing takes as long as deciding for some 40 slots.
+    Packing takes as long as deciding for some 25 slots.
 
     Args:
       kernel: the compiled functions. network: its layers.

@@ -32,15 +32,15 @@ WRAPPED = "pettingzoo:classic/connect_four_v3"
 GAMES = (WRAPPED, "gymnasium:CartPole-v1", "gymnasium:Acrobot-v1")
 
 
-def measure(game: str, *, runtime: str, seconds: float, folder: Path, report: Report) -> None:
-    """Append the rows of one game: the league's rate between two of the bare env."""
+def measure(game: str, *, num_envs: int, runtime: str, seconds: float, folder: Path, report: Report) -> None:
+    """Append the rows of one game: the league's rate between two of the bare env. num_envs: 0 for what `auto` finds."""
     env, workload = game, WORKLOADS.get(game, WORKLOADS[WRAPPED])
     if game.startswith("gymnasium:"):
         file = folder / "own_game.py"
         file.write_text(OWN_GAME.format(name=game.partition(":")[2]))
         env, workload = f"{file}:make", WORKLOADS[WRAPPED]
     settings = config_of(env, workload, precision="float32", runtime=runtime, league=True)
-    settings.pop("actors")  # as many games and processes as `auto` finds
+    settings["actors"] = {"num_envs": num_envs} if num_envs else {}
     before = bare_speed(game, seconds=BARE_SECONDS)
     found = measure_run(settings, players=len(ROLES), seconds=seconds, warm_up_s=2.0, folder=folder / "run")
     bare = (before + bare_speed(game, seconds=BARE_SECONDS)) / 2.0
@@ -59,12 +59,20 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     parser.add_argument("--games", nargs="*", default=list(GAMES), help="ids of pettingzoo: or gymnasium:")
     parser.add_argument("--runtime", choices=["inprocess", "ray"], default="inprocess")
+    parser.add_argument("--num-envs", type=int, default=0, help="games at once; 0 for what `auto` finds")
     parser.add_argument("--seconds", type=float, default=12.0, help="of each run's window")
     given = parser.parse_args()
     rows = Report()
     for game in given.games:
         with tempfile.TemporaryDirectory(prefix="league-wrapped-") as folder:
-            measure(game, runtime=given.runtime, seconds=given.seconds, folder=Path(folder), report=rows)
+            measure(
+                game,
+                num_envs=given.num_envs,
+                runtime=given.runtime,
+                seconds=given.seconds,
+                folder=Path(folder),
+                report=rows,
+            )
     rows.print(sys.stdout, as_json=given.json)
     return 1 if rows.failed else 0
 
