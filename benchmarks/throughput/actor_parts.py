@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -41,7 +41,7 @@ class TimedArena(Arena):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def _continue(self) -> None:
         name, begin = PARTS[self._step.part].__name__.removeprefix("_"), time.thread_time()
@@ -61,7 +61,7 @@ def assignments_of(spec: EnvSpec) -> list[Assignment]:
 def parts_of(env_id: str, *, games: int, steps: int = STEPS, rounds: int = ROUNDS) -> dict[str, float]:
     """Part -> processor seconds per million plies, and "all"."""
     env, learner = make(EnvConfig(env_id, workers=0), num_envs=games), LearnerConfig()
-    spec, seconds, found = env.spec, Counter[str](), dict[str, float]()
+    spec, seconds, found = env.spec, defaultdict[str, float](float), dict[str, float]()
     network = NETWORK
     if any(array.dtype == "float32" for array in spec.observations.values()):
         network = replace(NETWORK, input_scaling="symlog", value_output="popart")  # as `auto` has it
@@ -87,7 +87,7 @@ def parts_of(env_id: str, *, games: int, steps: int = STEPS, rounds: int = ROUND
     return found
 
 
-def _timed(call: Callable[..., Any], seconds: Counter[str], name: str) -> Callable[..., Any]:
+def _timed(call: Callable[..., Any], seconds: defaultdict[str, float], name: str) -> Callable[..., Any]:
     def run(*arguments: Any) -> Any:
         begin = time.thread_time()
         result = call(*arguments)
