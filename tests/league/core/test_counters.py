@@ -28,7 +28,7 @@ from league.core.state.events import PlayerReset, SettingsChanged
 from league.core.state.state import KEPT_LIVES, Life
 from league.core.state.state_codec import encode
 from tests.league.core.simulated_league import SimulatedLeague
-from tests.league.core.test_scouting import MAX_SHARE, SEATS, TEAMS, UPDATES, measured, run
+from tests.league.core.test_scouting import SEATS, TEAMS, UPDATES, measured, run
 from tests.league.core.test_settings import replayed
 
 GO, LIFE_LEASES = "counters go", 2 * UPDATES
@@ -117,7 +117,7 @@ def test_scouts_rest_after_counters_and_have_their_own_share_of_what_is_learnt()
     assert at["scout 1 begins"] >= at[GO] + 0.13
     begun = [name for name in at if name.endswith("begins")]
     all_steps = sum(player.trained_steps for player in league.state.players.values())
-    assert len(begun) >= 1 and len(begun) * UPDATES * 400 <= MAX_SHARE * all_steps
+    assert len(begun) >= 1 and len(begun) * UPDATES * 400 <= scouting.MAX_SHARE * all_steps
     assert "scout 2 begins" not in at or at["scout 2 begins"] >= at["scout 1 begins"] + 0.13
 
 

@@ -82,6 +82,9 @@ def test_a_run_that_repeats_exactly_adapts_the_same_with_and_without_a_stop(
     states = [state_of(tmp_path / name / "run") for name in ("once", "twice")]
     assert states[0].players["main-0"].trained_steps == states[1].players["main-0"].trained_steps
     assert verify_run(tmp_path / "twice" / "run").problems == ()
+    population, reason = scouting.population_of(states[1])
+    (row,) = explain_setting(tmp_path / "twice" / "run", "league.population.choice").settings
+    assert row.origin.endswith(f"now {population}: {reason}") == (league is COUNTERS)
 
 
 def test_a_scout_and_what_follows_from_it_are_journaled_and_shown_by_every_report(
