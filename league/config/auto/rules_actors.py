@@ -22,6 +22,8 @@ LEARNING_PLAYERS = 2
 """Learning players where the rules of the league are still to choose them: at most so many."""
 CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
+TURN_S = 2e-4
+"""Processor time of an actor's turn beside the env and the forward pass, see `benchmarks.throughput.actor_parts`."""
 STEP_BYTES = 32
 """Of a recorded decision beside what is observed: action, probability, reward, discount, flags and version."""
 HAND_OVER_S = 5e-4
@@ -52,7 +54,7 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Enough games that fixed costs of a call vanish, and no more than making, memory and budget allow."""
     costs, game = situation.costs, situation.game
     per_game = max(costs.game_s, situation.reset_s) + situation.network.act_s * game.acting
-    wanted = (costs.call_s + situation.network.act_call_s) / (CALL_SHARE * max(per_game, 1e-7))
+    wanted = (costs.call_s + situation.network.act_call_s + TURN_S) / (CALL_SHARE * max(per_game, 1e-7))
     limits = {"the fixed cost of a call is negligible": wanted, "more bring nothing": float(MAX_GAMES)}
     budget_s = situation.core_seconds
     if budget_s is not None:
