@@ -2,11 +2,10 @@
 
     python -m benchmarks.throughput.many_hosts --json
 
-The daemon is the real one: it decides, journals with full fsync, freezes snapshots, plays ratings and is watched. Its
-hosts are stand-ins that answer each lease after the time that a core needs for it. Its processor time for one answer is
-measured with 16, 128 and 1,000 of them. Ray's part in the daemon's process is measured with as many calls in flight.
-How long a host is without a lease is read from the clock, which says little on a busy machine. So the curve has it from
-processor times. Nothing here knows a network: machines far away cost more.
+The daemon's processor time for one answer is that of `benchmarks.durability.daemon_loop`, over 16, 128 and 1,000
+simulated hosts that answer each lease after the time that a core needs for it. Ray's part in the daemon's process is
+measured with as many calls in flight. How long a host waits for its next lease follows from both, since the clock says
+little on a busy machine. Nothing here knows a network: machines far away cost more.
 
 The curve then takes the parts of `benchmarks.throughput` for actors and learners. A learner has a core of its own, and
 players are added until the learners keep up.
@@ -21,29 +20,21 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
-import yaml
 
+from benchmarks.durability.daemon_loop import carry
+from benchmarks.durability.simulated.fake_hosts import outcomes_of
 from benchmarks.report import Report
-from benchmarks.throughput.__main__ import ROLES, WORKLOADS, config_of
-from benchmarks.throughput.league_scale import outcomes_of
+from benchmarks.throughput.__main__ import WORKLOADS
 from benchmarks.throughput.roofline import RunParts, measure_run_parts
-from benchmarks.throughput.stand_ins import LEARNT, WARM_UP_S, StandIns
 from league.agents.torch_runtime import prepare_process
-from league.config.run_config import RunConfig
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, Lease
-from league.core.state.state import LeagueState
-from league.hosts.setup import HostSetup
-from league.run import launch, session
-from league.run.budget import Limits
 
 ENV = "connect_four"
 HOSTS = (16, 128, 1_000)
@@ -52,59 +43,12 @@ CORES = (1, 2, 4, 8, 16, 128, 1_000)
 """Of the curve."""
 SNAPSHOT_S = 60.0
 """Of training, between two snapshots of a player."""
+WARM_UP_S = 2.0
+LEARNT = 0.61
+"""Decisions learnt from in a ply, as in the league of `benchmarks.throughput`."""
 SECONDS_OF_PARTS = 0.5
 ACTORS = 2
 """Processes of Ray that stand for all hosts."""
-
-
-@dataclass(frozen=True)
-class DaemonCost:
-    """The cost of a daemon with so many hosts.
-
-    Fields:
-      answer_s: processor seconds of one lease, from its grant to what follows its answer, without Ray.
-      waited_s: mean time of a host without a lease, by the clock.
-      leases_per_s: answered, by the clock.
-    """
-
-    answer_s: float
-    waited_s: float
-    leases_per_s: float
-
-
-def settings_of(*, hosts: int, lease_plies: float, lease_s: float) -> dict[str, Any]:
-    """A league of an hour with three roles, in which each player has a snapshot in a minute."""
-    settings: dict[str, Any] = config_of(ENV, WORKLOADS[ENV], precision="float32", runtime="ray", league=True)
-    steps = round(LEARNT * SNAPSHOT_S * hosts * lease_plies / lease_s / len(ROLES))
-    for player in settings["league"]["players"]:
-        player["gate"] = {"min_steps": steps // 2, "timeout_steps": steps}
-    settings["league"]["lease_steps"] = max(round(lease_plies / WORKLOADS[ENV].num_envs), 1)
-    return {**settings, "runtime": {"kind": "ray", "actor_hosts": hosts}, "budget": {"seconds": 3600}, "adapt": False}
-
-
-def measure_daemon(settings: Mapping[str, Any], *, hosts: int, lease_s: float, seconds: float) -> DaemonCost:
-    """Run a league with stand-ins as hosts, and take its costs between the warm-up and its end."""
-    made: list[StandIns] = []
-
-    def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> StandIns:
-        made.append(StandIns(setup, tuple(state.players), number=hosts, lease_s=lease_s))
-        return made[0]
-
-    with (
-        tempfile.TemporaryDirectory(prefix="league-many-") as temporary,
-        mock.patch.object(session, "make_runtime", make_runtime),
-    ):
-        config = Path(temporary) / "config.yaml"
-        config.write_text(yaml.safe_dump(dict(settings)))
-        limits = Limits(seconds=lease_s + WARM_UP_S + seconds)
-        launch.train(config, overrides=[], run_dir=Path(temporary) / "run", limits=limits)
-    begin, end = made[0].readings
-    leases = end.answered - begin.answered
-    return DaemonCost(
-        answer_s=(end.spent_s - begin.spent_s) / leases,
-        waited_s=(end.waited_s - begin.waited_s) / leases,
-        leases_per_s=leases / (end.at - begin.at),
-    )
 
 
 class RayStandIn:
@@ -112,8 +56,7 @@ class RayStandIn:
 
     async def play(self, lease: Lease, lease_s: float) -> tuple[FinishLease, tuple[()]]:
         await asyncio.sleep(lease_s)
-        outcomes = outcomes_of(lease, np.random.default_rng(lease.lease_id))
-        return FinishLease(lease.lease_id, lease.token, 1, tuple(outcomes)), ()
+        return FinishLease(lease.lease_id, lease.token, 1, outcomes_of(lease)), ()
 
 
 def measure_ray(*, hosts: int, lease_s: float, seconds: float) -> float:
@@ -244,18 +187,18 @@ def add_curve(
     name = f"leases of {lease_plies:,.0f} plies, {lease_s:.2f} s"
     costs = {}
     for number in hosts:
-        settings = settings_of(hosts=number, lease_plies=lease_plies, lease_s=lease_s)
-        daemon = measure_daemon(settings, hosts=number, lease_s=lease_s, seconds=seconds)
+        with tempfile.TemporaryDirectory(prefix="league-many-") as folder:
+            carried = carry(Path(folder) / "run", hosts=number, lease_s=lease_s, seconds=seconds, seed=0)
+        daemon_s = carried.cpu_share / carried.leases
         ray_s = measure_ray(hosts=number, lease_s=lease_s, seconds=seconds)
-        costs[number] = (daemon, ray_s)
-        report.add(f"{name}, {number:,} hosts: daemon, one answer", 1e3 * daemon.answer_s, "core-ms")
+        costs[number] = (daemon_s, ray_s)
+        report.add(f"{name}, {number:,} hosts: daemon, one answer", 1e3 * daemon_s, "core-ms")
         report.add(f"{name}, {number:,} hosts: Ray in it, one answer", 1e3 * ray_s, "core-ms")
-        report.add(f"{name}, {number:,} hosts: time without a lease", 1e3 * daemon.waited_s, "ms")
-        report.add(f"{name}, {number:,} hosts: answers", daemon.leases_per_s, "/s")
+        report.add(f"{name}, {number:,} hosts: answers", carried.leases, "/s")
     first = None
     for cores in CORES:
-        daemon, ray_s = costs[min(hosts, key=lambda number: abs(math.log(number / cores)))]
-        answer_s = daemon.answer_s + (ray_s if cores > 1 else 0.0)
+        daemon_s, ray_s = costs[min(hosts, key=lambda number: abs(math.log(number / cores)))]
+        answer_s = daemon_s + (ray_s if cores > 1 else 0.0)
         point = point_of(cores, parts, lease_plies=lease_plies, answer_s=answer_s)
         first = first or point
         text = f"{name}, {cores:,} cores ({point.actors} actors, {point.learners} learners)"

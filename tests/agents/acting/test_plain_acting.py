@@ -19,30 +19,20 @@ from league.agents.nets.kernels.distributions import sample_categorical
 from league.agents.nets.network import Network
 from league.agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from league.core.state.records import Assignment
-from league.envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec, Turn
+from league.envs.protocol import EnvConfig, EnvSpec, Turn
 from league.envs.registry import make
-from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, network_of, weights_in
+from tests.agents.learner.learner_cases import BOARD_GAME, FREE_GAME, LSTM, WIDE_GAME, network_of, weights_in
 
 pytestmark = pytest.mark.skipif(library("plain_acting") is None, reason="no C compiler, or a processor without AVX2")
 
 RELU = NetworkConfig(hidden=(128, 128), activation="relu")
 DEEP = NetworkConfig(hidden=(70, 40, 33), activation="relu", value_output="tanh")
-WIDE_GAME = dataclasses.replace(
-    BOARD_GAME,
-    observations={
-        "board": ArraySpec((5, 4), "int8"),
-        "picture": ArraySpec((3,), "uint8"),
-        "x": ArraySpec((), "float32"),
-    },
-    actions=ActionSpec("categorical", num_actions=37),
-)
 SCALED = dataclasses.replace(
     RELU,
     value_output="popart",
     input_scaling="symlog",
     input_moments={"board": ((0.5, 2.0), (1.0, 0.1), (0.0, 3.0), (-1.0, 1.0)), "x": ((1.0, 3.0),)},
 )
-FREE_GAME = dataclasses.replace(BOARD_GAME, has_mask=False)
 SIZES = (130, 0, 1, 97)
 
 

@@ -34,6 +34,16 @@ BOARD_GAME = EnvSpec(
     teams=(0, 1),
     has_mask=True,
 )
+FREE_GAME = dataclasses.replace(BOARD_GAME, has_mask=False)
+WIDE_GAME = dataclasses.replace(
+    BOARD_GAME,
+    observations={
+        "board": ArraySpec((5, 4), "int8"),
+        "picture": ArraySpec((3,), "uint8"),
+        "x": ArraySpec((), "float32"),
+    },
+    actions=ActionSpec("categorical", num_actions=37),
+)
 CONTROL = EnvSpec(
     env_id="control",
     num_seats=1,

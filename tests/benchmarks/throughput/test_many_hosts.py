@@ -1,4 +1,4 @@
-"""The benchmark of many hosts: its stand-ins under the real daemon, and the arithmetic of its curve."""
+"""The benchmark of many hosts: the arithmetic of its curve."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ import math
 
 import pytest
 
-from benchmarks.throughput.many_hosts import leases_per_second, measure_daemon, point_of, settings_of
+from benchmarks.throughput.many_hosts import leases_per_second, point_of
 from benchmarks.throughput.roofline import RunParts
 
 PARTS = RunParts(acting=1e6, recording=1e6, update=0.61e6, codec=float("inf"))
 """A ply costs a microsecond to play and one to learn from."""
-
-
-def test_a_daemon_of_stand_ins_is_measured() -> None:
-    settings = settings_of(hosts=8, lease_plies=262_144, lease_s=0.2)
-    found = measure_daemon(settings, hosts=8, lease_s=0.2, seconds=2.0)
-    assert 0.0 < found.leases_per_s <= 8 / 0.2
-    assert found.leases_per_s == pytest.approx(8 / (0.2 + found.waited_s), rel=0.25), "each lease lasts as asked"
-    assert 0.0 < found.answer_s < 0.1
-
-
-def test_players_have_a_snapshot_a_minute_however_many_hosts_play() -> None:
-    for hosts in (8, 800):
-        settings = settings_of(hosts=hosts, lease_plies=300_000, lease_s=3.0)
-        (steps,) = {player["gate"]["timeout_steps"] for player in settings["league"]["players"]}
-        assert steps / (0.61 * hosts * 100_000 / 3) == pytest.approx(60.0)
 
 
 def test_the_line_before_the_daemon_is_that_of_a_closed_queue() -> None:

@@ -14,8 +14,16 @@ from league.agents.learner.step.backend import Placement, SingleBackend
 from league.agents.learner.step.vtrace_update import VTraceUpdate
 from league.agents.nets.config import NetworkConfig
 from league.agents.nets.kernels.compiled import library
-from league.envs.protocol import ActionSpec, ArraySpec
-from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, MLP, batch_of, network_of, small_config
+from tests.agents.learner.learner_cases import (
+    BOARD_GAME,
+    FREE_GAME,
+    LSTM,
+    MLP,
+    WIDE_GAME,
+    batch_of,
+    network_of,
+    small_config,
+)
 
 pytestmark = pytest.mark.skipif(library("vtrace_update") is None, reason="no C compiler, or a processor without AVX2")
 
@@ -30,16 +38,6 @@ OPTIONS = [
     {"clip_rho": None, "clip_c": None, "clip_pg_rho": None},
     {"correction": "none", "lambda_": 1.0},
 ]
-FREE_GAME = dataclasses.replace(BOARD_GAME, has_mask=False)
-WIDE_GAME = dataclasses.replace(
-    BOARD_GAME,
-    observations={
-        "board": ArraySpec((5, 4), "int8"),
-        "picture": ArraySpec((3,), "uint8"),
-        "x": ArraySpec((), "float32"),
-    },
-    actions=ActionSpec("categorical", num_actions=37),
-)
 SCALED = dataclasses.replace(
     POPART,
     input_scaling="symlog",
