@@ -2,9 +2,9 @@
 
     python -m benchmarks.throughput.many_hosts --json
 
-The daemon's processor time for one answer is that of `benchmarks.durability.daemon_loop`, over 16, 128 and 1,000
-simulated hosts that answer each lease after the time that a core needs for it. Ray's part in the daemon's process is
-measured with as many calls in flight. How long a host waits for its next lease follows from both, since the clock says
+The daemon's processor time for one answer is that of `benchmarks.durability.daemon_loop` over 16, 128 and 1,000 hosts.
+Those are simulated, and answer each lease after the time that a core needs for it. Ray's part in the daemon's process
+is measured with as many calls in flight. How long a host waits for its next lease follows from both, since the clock says
 little on a busy machine. Nothing here knows a network: machines far away cost more.
 
 The curve then takes the parts of `benchmarks.throughput` for actors and learners. A learner has a core of its own, and
@@ -41,8 +41,6 @@ HOSTS = (16, 128, 1_000)
 """Numbers of hosts of which the daemon is measured."""
 CORES = (1, 2, 4, 8, 16, 128, 1_000)
 """Of the curve."""
-SNAPSHOT_S = 60.0
-"""Of training, between two snapshots of a player."""
 WARM_UP_S = 2.0
 LEARNT = 0.61
 """Decisions learnt from in a ply, as in the league of `benchmarks.throughput`."""

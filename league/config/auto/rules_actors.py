@@ -47,7 +47,7 @@ LEASE_S = 4.0
 """Longest lease, in seconds."""
 LEASE_STEPS, HOSTS_OF_SHORT_LEASES = 128, 32
 """Most steps of a lease up to so many actor hosts; with more of them leases are longer in proportion. A daemon, and Ray
-in it, take 1 to 2 ms of a core for an answer (`benchmarks.throughput.many_hosts`)."""
+in it, take 2 to 4 ms of a core for an answer (`benchmarks.throughput.many_hosts`)."""
 
 
 def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
