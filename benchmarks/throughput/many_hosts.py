@@ -4,8 +4,8 @@
 
 The daemon's processor time for one answer is that of `benchmarks.durability.daemon_loop` over 16, 128 and 1,000 hosts.
 Those are simulated, and answer each lease after the time that a core needs for it. Ray's part in the daemon's process
-is measured with as many calls in flight. How long a host waits for its next lease follows from both, since the clock says
-little on a busy machine. Nothing here knows a network: machines far away cost more.
+is measured with as many calls in flight. How long a host waits for its next lease follows from both, since the clock
+says little on a busy machine. Nothing here knows a network: machines far away cost more.
 
 The curve then takes the parts of `benchmarks.throughput` for actors and learners. A learner has a core of its own, and
 players are added until the learners keep up.
